@@ -1,6 +1,6 @@
 #pragma once
-// The library in one header, but for elementwise ops and updates of your own, whose SIMD code is
-// slow to compile (<xgrad/autograd/custom_op.hpp>, <xgrad/autograd/update_formula.hpp>), and pages
+// The library in one header, without custom elementwise ops and updates, whose SIMD code is slow to
+// compile (<xgrad/autograd/custom_op.hpp>, <xgrad/autograd/update_formula.hpp>), and without pages
 // for a browser (<xgrad/pages/attention.hpp>, <xgrad/pages/graph.hpp>).
 
 #include <xgrad/autograd/check/anomaly.hpp>

@@ -1,13 +1,12 @@
 #pragma once
-// Values: windows on memory that they share.
+// Values: contiguous, row-major views of shared memory.
 //
-// Memory is a std::shared_ptr: where a window's first element is, and whoever owns the memory,
-// which may be anything (a block of allocate_bytes, a std::vector, an xtensor array, a mapped
-// file).  A window is row-major and contiguous, so a reshape, or part of the first dimension, is
-// another window on the same memory and copies nothing.
+// Memory is a std::shared_ptr to the view's first element.  Its owner may be anything: a block of
+// allocate_bytes, a std::vector, an xtensor array, a mapped file.  A reshape, or a part of the
+// first dimension, is another view of the same memory and copies nothing.
 //
-// Memory is written only by its sole owner: every window counts, so a window protects the array it
-// was cut from, and the array protects its windows.
+// Only a sole owner writes to memory.  Every view counts as an owner, so neither a view nor the
+// array that it was taken from can change the other.
 
 #include <algorithm>
 #include <atomic>
@@ -20,13 +19,12 @@
 
 namespace xgrad {
 
-/// A row-major array in the making: whoever fills it is its only owner, and then moves it into a
-/// Tensor, Indices or Mask.
+/// A row-major array that its only owner fills and then moves into a Tensor, Indices or Mask.
 template <class T>
 class Array {
  public:
   Array() : Array(nullptr, Shape{0}) {}  ///< no elements
-  /// Memory for numel(shape) elements, and who owns it: not null, unless there are none.
+  /// Memory for numel(shape) elements with its owner; null only if there are no elements.
   Array(std::shared_ptr<T> memory, const Shape& shape)
       : memory_(std::move(memory)), shape_(shape), size_(static_cast<std::size_t>(numel(shape))) {}
   Array(Array&&) noexcept = default;
@@ -67,17 +65,17 @@ Array<T> copy_of(const T* from, const Shape& shape) {
   return array;
 }
 
-/// The value of a Tensor: float32 or float64 elements in a window.  Tensors and formulas share it,
-/// and nobody changes it while it is shared.
+/// The value of a Tensor: a view of float32 or float64 elements.  Tensors and formulas share it; it
+/// does not change while it is shared.
 struct Value {
-  std::shared_ptr<void> memory;  ///< the window's first element; shared with whoever else keeps it
+  std::shared_ptr<void> memory;  ///< the first element, and a share in its ownership
   Shape shape;
   DType dtype;
 
   template <class T>
   Value(Array<T>&& array)
       : memory(std::move(array.memory_)), shape(std::move(array.shape_)), dtype(dtype_of<T>) {}
-  /// The window of `whole` that begins with its element `offset`.
+  /// The view of `whole` that begins at its element `offset`.
   Value(const std::shared_ptr<const Value>& whole, std::size_t offset, Shape window)
       : memory(whole->memory, static_cast<char*>(whole->memory.get()) + offset * whole->itemsize()),
         shape(std::move(window)),
@@ -97,7 +95,7 @@ struct Value {
   }
 };
 
-/// Whether this handle is the only one on its object, so that the object may be changed.
+/// Whether this is the only handle on its object, so that the object may be changed.
 template <class T>
 bool is_only_handle(const std::shared_ptr<T>& handle) {
   // Acquire: writes made by former owners before their release are visible.  ThreadSanitizer does

@@ -13,8 +13,8 @@
 namespace xgrad {
 
 // One call of backward() (no targets: the gradients of all leaves) or of grad() (the gradients of
-// its targets).  The run holds all of its state, and the nodes hold none: an exception, or a run
-// within a run, leaves nothing behind, and two threads may differentiate graphs that share leaves.
+// its targets).  All state is in the run and none in the nodes: an exception or a nested run leaves
+// nothing behind, and two threads may differentiate graphs that share leaves.
 //
 // execute() is the whole algorithm.  It starts with the gradients of the outputs.  It takes the
 // node with the largest sequence from the queue, calls the node's hooks with the gradient of the
@@ -43,8 +43,8 @@ class Context::Run {
     return std::ranges::any_of(edges, [this](const auto& node) { return wants(node); });
   }
 
-  // The sum of the gradients that have arrived for a node's output; undefined, and the node joins
-  // the queue, when it is asked for the first time.
+  // The sum of the gradients that have arrived for a node's output.  The first call for a node
+  // returns an undefined sum and puts the node into the queue.
   Tensor& gradient_sum(const std::shared_ptr<Node>& node) {
     const auto [entry, is_new] = gradients_.try_emplace(node.get());
     if (is_new) {
@@ -57,7 +57,7 @@ class Context::Run {
   void execute(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const bool given = i < gradients.size() && gradients[i].defined();
-      accumulate(gradient_sum(outputs[i].impl().node),
+      accumulate(gradient_sum(outputs[i].identity().node),
                  given ? gradients[i] : ones_like(outputs[i]));
     }
     while (!queue_.empty()) {
@@ -65,13 +65,13 @@ class Context::Run {
       const std::shared_ptr<Node> node = std::move(queue_.back().node);
       queue_.pop_back();
       Tensor gradient = std::move(gradients_.extract(node.get()).mapped());
-      const auto hooks = node->hooks;  // a copy: a hook may remove itself, or add others
+      const auto hooks = node->hooks;  // a copy: a hook may remove itself or add others
       for (const auto& [id, hook] : hooks)
         if (const Tensor replacement = hook(gradient); replacement.defined())
           node->check_gradient(gradient = replacement, "hook on " + node->op, 0);
       if (observer_ != nullptr)
         observer_->on_gradient(*node, gradient);
-      take_own_handle(gradient);  // a hook or the observer may have kept the old one, to change it
+      take_own_handle(gradient);  // a hook or observer may have kept the old handle to change it
       store(*node, gradient);
       if (node->sequence > 0 && (all_leaves_ || wants_any(node->inputs)))
         run_formula(node, std::move(gradient));
@@ -84,8 +84,8 @@ class Context::Run {
   const LeafGradients& of_leaves() const { return of_leaves_; }
 
  private:
-  // The queue is a heap whose top is the largest Task: the one with the largest sequence, and among
-  // equals the one that arrived first, so that gradients are summed in the same order in every run.
+  // The queue is a heap.  Its top has the largest sequence and, among equals, arrived first:
+  // gradients are then summed in the same order in every run.
   struct Task {
     std::uint64_t sequence, arrival;
     std::shared_ptr<Node> node;
@@ -94,12 +94,13 @@ class Context::Run {
     }
   };
 
-  // Stores the gradient of a target, or of a leaf that still has this node.
+  // Stores the gradient of a target, or of a leaf whose node this still is.
   void store(const Node& node, const Tensor& gradient) {
     if (const auto result = results_.find(&node); result != results_.end())
       result->second = with_own_handle(gradient);
-    else if (auto impl = node.leaf.lock(); all_leaves_ && impl && impl->node.get() == &node)
-      of_leaves_.emplace_back(std::move(impl), with_own_handle(gradient));
+    else if (auto identity = node.leaf.lock();
+             all_leaves_ && identity && identity->node.get() == &node)
+      of_leaves_.emplace_back(std::move(identity), with_own_handle(gradient));
   }
 
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
@@ -113,12 +114,13 @@ class Context::Run {
     if (observer_ != nullptr)
       for (std::size_t i = 0; i < node->inputs.size(); ++i)
         if (const auto sum = gradients_.find(node->inputs[i].get()); sum != gradients_.end())
-          observer_->on_backward(*node, i, {sum->second.impl().value, sum->second.impl().node});
+          observer_->on_backward(*node, i,
+                                 {sum->second.identity().value, sum->second.identity().node});
     if (!retain_graph_)
       node->free();
   }
 
-  // By rising sequence, a node is wanted if it is a target or one of its inputs is wanted.
+  // A node is needed if it is a target or one of its inputs is needed; found by rising sequence.
   void find_wanted(const std::vector<Tensor>& outputs) {
     std::vector<const Node*> found;
     std::unordered_set<const Node*> seen{nullptr};
@@ -127,7 +129,7 @@ class Context::Run {
         found.push_back(node.get());
     };
     for (const Tensor& y : outputs)
-      discover(y.impl().node);
+      discover(y.identity().node);
     for (std::size_t i = 0; i < found.size(); ++i)
       std::ranges::for_each(found[i]->inputs, discover);
     std::ranges::sort(found, {}, &Node::sequence);
@@ -141,7 +143,7 @@ class Context::Run {
   Observer* observer_ = Mode::current().observer;
   ModeGuard mode_;
   std::uint64_t arrivals_ = 0;                         // so far
-  std::vector<Task> queue_;                            // a heap of nodes that wait for their turn
+  std::vector<Task> queue_;                            // a heap of the nodes that have not run
   std::unordered_map<const Node*, Tensor> gradients_;  // of the nodes in the queue
   std::unordered_map<const Node*, Tensor> results_;    // of the targets
   std::unordered_set<const Node*> wanted_;             // nodes from which a path leads to a target
@@ -162,7 +164,7 @@ void Context::add(std::size_t i, Tensor gradient) {
   Tensor& sum = run_.gradient_sum(input);
   if (waiting_.empty())
     return accumulate(sum, std::move(gradient));
-  waiting_.emplace_back(i, std::move(gradient));  // after what the formula writes
+  waiting_.emplace_back(i, std::move(gradient));  // after the formula's writes to buffers
 }
 
 void Context::add_waiting() {
@@ -173,7 +175,7 @@ void Context::add_waiting() {
 template <class T>
 GradientBuffer<T> Context::buffer(std::size_t i) {
   constexpr const char* rule = "{}: its backward asks for the buffer of input {}, {}";
-  check<GraphError>(needs(i), rule, node_->op, i, "which wants no gradient: ask needs() first");
+  check<GraphError>(needs(i), rule, node_->op, i, "which needs no gradient: ask needs() first");
   check<GraphError>(!create_graph(), rule, node_->op, i,
                     "under create_graph, where gradients are Tensors: add() them");
   const std::shared_ptr<Node>& input = node_->inputs[i];
@@ -185,7 +187,7 @@ GradientBuffer<T> Context::buffer(std::size_t i) {
     sum = copy_of(sum.data<T>(), input->shape);
   const Tensor& to =
       sum.defined() ? sum : waiting_.emplace_back(i, empty_array<T>(input->shape)).second;
-  return {to.impl().value->writable_data<T>(), sum.defined() ? T(1) : T(0)};
+  return {to.identity().value->writable_data<T>(), sum.defined() ? T(1) : T(0)};
 }
 template GradientBuffer<float> Context::buffer<float>(std::size_t);
 template GradientBuffer<double> Context::buffer<double>(std::size_t);
@@ -219,13 +221,13 @@ LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptio
 }
 
 void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {
-  // The gradients are complete when they are added: an exception before this has changed nothing.
+  // The gradients are complete before they are added: an exception up to here changes nothing.
   accumulate_grads(leaf_gradients(outputs, options), options.create_graph);
 }
 
 // ---- sums of gradients ----
 
-// A sum that a parent process was in the middle of at a fork() stays as it is in the child.
+// If a parent process forks during a sum, the child's copy stays as it is.
 static std::mutex mutex;
 static const detail::RenewedInChild<mutex> renewed;
 
@@ -235,7 +237,7 @@ static void add_in_place(const Value& sum, const Tensor& gradient) {
   });
 }
 
-static bool is_sole_owner(const std::shared_ptr<Tensor::Impl>& x) {
+static bool is_sole_owner(const std::shared_ptr<Tensor::Identity>& x) {
   return is_only_handle(x) && is_sole_owner(x->value);
 }
 
@@ -244,7 +246,7 @@ bool is_sole_owner(const Tensor& x) { return is_sole_owner(x.handle()); }
 void take_own_handle(Tensor& x) {
   if (!x.defined())
     return;
-  const auto& [value, node, grad, frozen] = x.impl();
+  const auto& [value, node, grad, frozen] = x.identity();
   if (!is_only_handle(x.handle()) || node != nullptr || grad != nullptr || frozen != nullptr)
     x = {value, node};
 }
@@ -252,7 +254,7 @@ void take_own_handle(Tensor& x) {
 void accumulate(Tensor& sum, Tensor gradient) {
   const bool graph = Mode::current().grad_enabled;
   if (sum.defined() && !graph && is_sole_owner(sum))
-    add_in_place(*sum.impl().value, gradient);
+    add_in_place(*sum.identity().value, gradient);
   else if (sum.defined())
     sum = add(sum, gradient);
   else if (gradient.requires_grad() && !graph)
@@ -262,15 +264,17 @@ void accumulate(Tensor& sum, Tensor gradient) {
 }
 
 void accumulate_grads(
-    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients, bool graph) {
+    const std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>& gradients,
+    bool graph) {
   const ModeGuard mode({graph, graph ? Mode::current().observer : nullptr});
   const std::size_t n = gradients.size();
-  // Since then a hook may have made the Tensor a constant, or converted it.
+  // Since then a hook may have made the Tensor a constant or converted it.
   const auto left_alone = [&gradients](std::size_t i) {
     const auto& [tensor, gradient] = gradients[i];
     return tensor->node == nullptr || tensor->value->dtype != gradient.dtype();
   };
-  std::vector<std::shared_ptr<Tensor::Impl>> before(n), after(n);  // both null: added to in place
+  std::vector<std::shared_ptr<Tensor::Identity>> before(n),
+      after(n);  // both null: added to in place
   for (std::unique_lock lock(mutex);; lock.lock()) {
     for (std::size_t i = 0; i < n; ++i) {
       const auto& grad = gradients[i].first->grad;
@@ -292,7 +296,7 @@ void accumulate_grads(
     }
     if (graph) {
       lock.lock();
-      bool changed = false;  // by another thread, or by the observer: then the sums are outdated
+      bool changed = false;  // by another thread or by the observer: then the sums are outdated
       for (std::size_t i = 0; i < n; ++i)
         changed = changed || gradients[i].first->grad != before[i];
       if (changed) {
@@ -300,7 +304,7 @@ void accumulate_grads(
         continue;
       }
     }
-    // Nothing throws from here on.  Old gradients die after the lock is gone.
+    // From here on nothing throws.  Old gradients die after the lock is released.
     for (std::size_t i = 0; i < n; ++i)
       if (after[i] != nullptr)
         gradients[i].first->grad = std::move(after[i]);

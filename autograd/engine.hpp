@@ -4,8 +4,8 @@
 //
 // backward() and grad() start from the outputs and give each node the complete gradient of its
 // output.  The node's formula reads that gradient from a Context and adds the gradients of the op's
-// inputs to the same Context.  Nodes are taken by falling sequence: all users of a value come
-// before the node that made it, so its gradient is complete when its turn comes.
+// inputs to the same Context.  Nodes run by falling sequence: all users of a value run before the
+// node that made it, so its gradient is complete by then.
 
 #include <memory>
 #include <utility>
@@ -18,64 +18,64 @@ namespace xgrad {
 
 /// Options of grad() and backward(); the names are PyTorch's.
 struct GradOptions {
-  std::vector<Tensor> grad_outputs = {};  ///< one for each output; outputs of one element need none
+  std::vector<Tensor> grad_outputs = {};  ///< one for each output; may be undefined for one element
   bool create_graph = false;              ///< the gradients can be differentiated again
   bool retain_graph = false;  ///< keep the graph for another run; create_graph implies it
   bool allow_unused = false;  ///< grad(): an input that no output uses gets an undefined gradient
 };
 
-/// The gradients of sum(outputs * grad_outputs) with respect to each input, leaf or not.  Touches
-/// no grad() of any Tensor (torch.autograd.grad).  GraphError if an output has no graph, the graph
-/// was freed, an input is unused, or 500 runs of this thread are within each other.
+/// The gradients of sum(outputs * grad_outputs) with respect to each input, leaf or not.  Changes
+/// no grad() (torch.autograd.grad).  GraphError if an output has no graph, the graph was freed, an
+/// input is unused, or 500 runs are nested on this thread.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options = {});
 
-/// A Tensor whose grad() is filled, and the gradient that is added to it.
-using LeafGradients = std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>;
+/// A Tensor whose grad() is filled, and the gradient to add to it.
+using LeafGradients = std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>;
 
 /// The gradients that backward() would add to the grad() of all leaves; adds nothing.
 LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options = {});
 
 /// Adds the gradients of sum(outputs * grad_outputs) to the grad() of all leaves
-/// (torch.autograd.backward).  If anything throws on the way, no grad() has changed.
+/// (torch.autograd.backward).  If anything throws, no grad() has changed.
 void backward(const std::vector<Tensor>& outputs, const GradOptions& options = {});
 
 // Sums of gradients: within a run, and into the grad() of leaves.
 
-/// Whether this is the only handle on the Tensor, its value and its memory, so that a change of
-/// them is seen through it alone.
+/// Whether this is the only handle on the Tensor, its value and its memory, so that no other handle
+/// could see a change.
 bool is_sole_owner(const Tensor& x);
 
 /// Replaces x by a new Tensor with the same value and place in the graph, unless x is the only
-/// handle and has nothing else (a grad(), a leaf's node).  A hook or an observer that keeps the old
-/// handle can then not change the gradient that flows on.
+/// handle and has no grad() and no leaf's node.  Then a hook or an observer that keeps the old
+/// handle cannot change the gradient that flows on.
 void take_own_handle(Tensor& x);
-/// A copy made so.
+/// A copy with a handle of its own.
 inline Tensor with_own_handle(Tensor x) {
   take_own_handle(x);
   return x;
 }
 
-/// sum += gradient: in place if the sum has no other owner, and as an op of the graph where graphs
-/// are recorded.  A sum that is undefined so far becomes the gradient, under a handle of its own.
+/// sum += gradient: in place if the sum has no other owner, and as a recorded op where graphs are
+/// recorded.  An undefined sum becomes the gradient, under a handle of its own.
 void accumulate(Tensor& sum, Tensor gradient);
 
-/// Adds each gradient to the grad() of its Tensor, as an op of the graph if it says so: all or, if
-/// anything throws, none.  Several threads may do this to the same Tensors (PyTorch's
-/// AccumulateGrad).
+/// Adds each gradient to the grad() of its Tensor, as a recorded op if `graph`: all or, if anything
+/// throws, none.  Several threads may do this to the same Tensors (PyTorch's AccumulateGrad).
 void accumulate_grads(
-    const std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>>& gradients,
+    const std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>& gradients,
     bool create_graph);
 
 }  // namespace xgrad
 
 namespace xgrad::detail {
 
-// How many runs of the engine are within each other: a hook or a formula may start a run, one of
-// that run's a third, and each takes of the thread's stack.
+// Nested runs of the engine: a hook or a formula may start a run, in which a hook starts another,
+// and each takes some of the thread's stack.
 
-/// Lives as long as a run does on this thread.  GraphError within `limit` others: they take 0.6 MB
-/// of a stack, which has 8 as a rule, and 3 under AddressSanitizer; the rest is for what users do.
+/// Lives as long as a run does on this thread.  GraphError beyond `limit` nested runs: they take
+/// 0.6 MB of a stack that usually has 8 (3 MB under AddressSanitizer) and leave the rest to users'
+/// code.
 class NestedRun {
  public:
   static constexpr int limit = 500;
@@ -83,9 +83,9 @@ class NestedRun {
   NestedRun() {
     if (depth_ == limit)
       throw GraphError(
-          "backward: 500 runs within each other: a hook or a backward formula of each starts the "
-          "next.  Does one come back to itself?  If not, record what they differentiate in one "
-          "graph, and one backward() goes through it all");
+          "backward: 500 nested runs: a hook or a backward formula of each starts the "
+          "next.  Is there an endless recursion?  If not, record what they differentiate in one "
+          "graph and call backward() once");
     ++depth_;
   }
   NestedRun(const NestedRun&) = delete;

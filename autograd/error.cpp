@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t longest_name = 200;
 
-/// Whether a terminal shows a character, and no more than that.
+/// Whether a terminal only displays the character and does not obey it.
 bool harmless(char32_t c) {
   const bool control = c < 0x20 || (c >= 0x7F && c < 0xA0);
   const bool direction = c == 0x061C || c == 0x200E || c == 0x200F ||
@@ -51,7 +51,7 @@ std::string printable(std::string_view text) { return printable(text, "\n\t"); }
 std::string printable_name(std::string_view name) {
   if (name.size() <= longest_name)
     return printable(name, "");
-  // Cut between characters.
+  // Cuts between characters.
   std::size_t end = longest_name;
   while (end > longest_name - 4 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
     --end;

@@ -1,6 +1,5 @@
 #pragma once
-// The errors that xgrad throws.  A message names the operation, what it was given and the rule that
-// was broken.
+// The errors that xgrad throws.  A message names the operation, its arguments and the broken rule.
 
 #include <stdexcept>
 #include <string>
@@ -8,16 +7,16 @@
 
 namespace xgrad {
 
-/// A text without what a terminal would obey.  Control characters, those that turn the direction of
-/// writing, and bytes that are not UTF-8 become what C++ writes for them: `\x1b`, `\u202e`.  Line
-/// ends and tabs stay.
+/// The text without anything that a terminal would obey.  Control characters, characters that
+/// change the direction of writing, and bytes that are not UTF-8 become C++ escapes: `\x1b`,
+/// `\u202e`.  Line ends and tabs stay.
 std::string printable(std::string_view text);
-/// The same in one line, for names from files: line ends and tabs are written so, too, and what
-/// goes beyond 200 bytes is left out.
+/// The same in one line, for names from files: line ends and tabs are escaped, too, and the text is
+/// cut at 200 bytes.
 std::string printable_name(std::string_view name);
 
-/// Base of every error that xgrad throws on purpose.  Messages quote files and arguments of others,
-/// so they are made printable.
+/// Base of every error that xgrad throws on purpose.  Messages are made printable, because they
+/// quote files and arguments.
 struct Error : std::runtime_error {
   explicit Error(std::string_view message) : std::runtime_error(printable(message)) {}
 };
@@ -27,7 +26,7 @@ struct ShapeError : Error {
   using Error::Error;
 };
 
-/// Mixed dtypes, or a dtype that an operation does not take.
+/// Mixed dtypes, or a dtype that an operation does not accept.
 struct DTypeError : Error {
   using Error::Error;
 };
@@ -47,7 +46,7 @@ struct AnomalyError : Error {
   using Error::Error;
 };
 
-/// A file, or a text, that cannot be read or written, or does not hold what it should.
+/// A file or a text that cannot be read or written, or has the wrong content.
 struct FileError : Error {
   using Error::Error;
 };

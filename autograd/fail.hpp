@@ -18,8 +18,8 @@ template <class E, class... Args>
   throw E(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Throws E with a formatted message unless the condition holds.  The arguments are evaluated in
-/// any case: keep them cheap.
+/// Throws E with a formatted message unless the condition holds.  The arguments are always
+/// evaluated: keep them cheap.
 template <class E, class... Args>
 void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
   if (!condition) [[unlikely]]
@@ -29,7 +29,7 @@ void check(bool condition, fmt::format_string<Args...> format, Args&&... args) {
 /// ValueError naming the caller if a std::function is empty.
 template <class F>
 void check_function(const F& f, const char* caller) {
-  check<ValueError>(f != nullptr, "{}: there is no function to call", caller);
+  check<ValueError>(f != nullptr, "{}: the function is empty", caller);
 }
 
 /// "1 element", "3 elements".
@@ -39,7 +39,7 @@ inline std::string counted(std::size_t n, const char* one, const char* many) {
 
 // Lists of names in messages.  Not in headers for users: it includes fmt.
 
-/// "a, b, c"; of more than a hundred names the first, and how many more there are.
+/// "a, b, c"; beyond a hundred names, the first hundred and the number of the others.
 inline std::string listed(const std::vector<std::string>& names, const char* between = ", ") {
   constexpr std::size_t most = 100;
   std::string text;

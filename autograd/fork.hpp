@@ -7,9 +7,9 @@
 
 namespace xgrad::detail {
 
-/// Makes `object` anew in a child of fork(): a thread that held or changed it is not there to let
-/// go of it.  At namespace scope beside the object, since the system calls no handler that is
-/// registered while a fork() is under way.
+/// Constructs `object` anew in a child of fork(), where a thread that held a lock of it or changed
+/// it does not exist.  Use it at namespace scope beside the object, because the system does not
+/// call a handler that is registered while a fork() is under way.
 template <auto& object>
 struct RenewedInChild {
   RenewedInChild() {

@@ -1,6 +1,6 @@
 #pragma once
-// fmt::format("{}", x) and fmt::print: what to_string(x) gives, with a string's width and
-// alignment. (Not fmt/core.h, which declares how a string is formatted and does not define it.)
+// fmt::format("{}", x) and fmt::print: the text of to_string(x), with a string's width and
+// alignment.  (fmt/core.h alone declares how a string is formatted and does not define it.)
 
 #if __has_include(<fmt/format.h>)
 #include <fmt/format.h>

@@ -12,10 +12,10 @@ bool any_requires_grad(std::span<const Tensor> inputs) {
   return Mode::current().grad_enabled && std::ranges::any_of(inputs, requires_grad);
 }
 
-// A formula that captures a Tensor holds one more handle on it.  So `copied` copies the formula, and
-// if the count of an input's handles is larger while the copy lives than it was before, the formula
-// holds that input.  Another thread may copy an input at that moment, and raise the count as well;
-// hence an input is blamed only if its count grows in every one of 1000 rounds.
+// A formula that captures a Tensor holds one more handle on it: `copied` copies the formula, and if
+// the count of an input's handles is larger while the copy lives, the formula holds that input.
+// Another thread may copy an input at that moment and raise the count as well; so an input is
+// reported only if its count grows in each of 1000 rounds.
 void detail::check_captures(std::string_view op, std::span<const Tensor> inputs,
                             const std::function<void(const std::function<void()>&)>& copied) {
   std::vector<long> before(inputs.size());
@@ -32,7 +32,7 @@ void detail::check_captures(std::string_view op, std::span<const Tensor> inputs,
   check<GraphError>(
       first == owned.end(),
       "{}: its backward formula captures the Tensor of input {}, whose value may be updated before "
-      "the gradient is wanted: capture [x = Saved(x)], and write x.tensor() inside",
+      "the gradient is computed: capture [x = Saved(x)], and write x.tensor() inside",
       op, first - owned.begin());
 }
 
@@ -47,7 +47,7 @@ void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
     if (input != nullptr)
       node->sequence = std::max(node->sequence, input->sequence + 1);
   if (flags.saves_output)
-    node->output = y.impl().value;
+    node->output = y.identity().value;
   y.handle()->node = std::move(node);
 }
 
@@ -56,11 +56,11 @@ void Edges::assign(std::span<const Tensor> inputs) {
   if (size_ > few_.size())
     many_ = std::make_unique<std::shared_ptr<Node>[]>(size_);
   std::ranges::transform(inputs, begin(),
-                         [](const Tensor& x) { return x.defined() ? x.impl().node : nullptr; });
+                         [](const Tensor& x) { return x.defined() ? x.identity().node : nullptr; });
 }
 
 // Nodes that are destroyed during another node's destruction are queued in an intrusive list:
-// allocating here could fail.  Its formula and hooks die with it, and what these hold is let go by Saved and Impl.
+// allocating could fail.  Saved and Identity release the nodes of a dying node's formula and hooks.
 void detail::destroy(std::shared_ptr<Node> node) noexcept {
   static thread_local constinit std::shared_ptr<Node>* waiting = nullptr;
   if (node.use_count() != 1)
@@ -102,7 +102,7 @@ void Node::check_gradient(const Tensor& gradient, std::string_view giver, std::s
 
 Tensor Context::output() const {
   check<GraphError>(node_->output != nullptr,
-                    "{}: its backward asks for the op's output, but record() was not told "
+                    "{}: its backward uses the op's output, but record() was not told "
                     "{{.saves_output = true}}",
                     node_->op);
   return {node_->output, node_};
@@ -113,7 +113,7 @@ std::vector<std::shared_ptr<Node>> target_nodes(const std::vector<Tensor>& input
   for (const Tensor& x : inputs) {
     check<GraphError>(x.requires_grad(), "grad: input {} does not require a gradient",
                       nodes.size());
-    nodes.push_back(x.impl().node);
+    nodes.push_back(x.identity().node);
   }
   return nodes;
 }
@@ -126,10 +126,10 @@ void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& y = outputs[i];
     if (!y.requires_grad())
-      fail<GraphError>("{}: output {} has no graph: nothing it was made of requires a gradient",
-                       caller, i);
+      fail<GraphError>("{}: output {} has no graph: none of its inputs requires a gradient", caller,
+                       i);
     if (!gradients.empty() && gradients[i].defined())
-      y.impl().node->check_gradient(gradients[i], caller, i);
+      y.identity().node->check_gradient(gradients[i], caller, i);
     else if (y.numel() != 1)
       fail<GraphError>(
           "{}: output {} has shape {}: only one of a single element needs no gradient of its own",

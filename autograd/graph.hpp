@@ -1,9 +1,9 @@
 #pragma once
 // The graph: how ops are recorded.
 //
-// An op calls record(), which runs the op's forward and, if a gradient may be wanted, makes a Node:
+// An op calls record(), which runs the op's forward and, if a gradient may be needed, makes a Node:
 // one vertex of the graph, with an edge to the node of each input and the op's backward formula.
-// How gradients flow back: engine.hpp.
+// engine.hpp describes how gradients flow back.
 
 #include <algorithm>
 #include <array>
@@ -26,8 +26,8 @@ namespace xgrad {
 
 class Context;
 
-/// The nodes of an op's inputs, in their order; null where no gradient is wanted.  Two fit inside,
-/// for few ops have more and a long chain should not pay for them.
+/// The nodes of an op's inputs, in their order; null where no gradient is needed.  Two fit inside,
+/// because few ops have more and a long chain should not pay for them.
 class Edges {
  public:
   void assign(std::span<const Tensor> inputs);
@@ -46,34 +46,35 @@ class Edges {
   std::unique_ptr<std::shared_ptr<Node>[]> many_;
 };
 
-/// A vertex of the graph: a leaf, or one use of an op.  It does not own its op's output, only what
-/// its formula captured, so an activation that no formula needs is freed in the forward pass.
+/// A vertex of the graph: a leaf, or one use of an op.  It owns the values that its formula
+/// captured and not its op's output, so an activation that no formula needs is freed in the forward
+/// pass.
 class Node {
  public:
   using Hook = std::function<Tensor(const Tensor&)>;
 
   std::string op;  ///< "mul"; "leaf"
-  /// 0 for leaves, else 1 + the largest of the inputs': by falling sequence is a topological order,
-  /// also of a graph that was built on several threads.
+  /// 0 for leaves, else 1 + the largest of the inputs': falling sequence is a topological order,
+  /// also of a graph that several threads built.
   std::uint64_t sequence = 0;
   Shape shape;  ///< of the output
   DType dtype = DType::float32;
   bool broadcasts = false;  ///< gradients are summed to the inputs' shapes
   Edges inputs;
-  std::shared_ptr<const Value> output;  ///< only if the formula asks for it (Flags)
-  /// The Tensor whose grad is filled, if this is a leaf's node.  Weak, because a grad that has a
-  /// graph would keep itself alive.
-  std::weak_ptr<Tensor::Impl> leaf;
+  std::shared_ptr<const Value> output;  ///< only if the formula uses it (Flags)
+  /// The Tensor whose grad is filled, if this is a leaf's node.  Weak, because a grad with a graph
+  /// would keep itself alive.
+  std::weak_ptr<Tensor::Identity> leaf;
   std::vector<std::pair<std::size_t, Hook>> hooks;
 
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  virtual ~Node();  ///< inputs that die with this one: see detail::destroy()
+  virtual ~Node();  ///< a chain of inputs is destroyed in a loop: detail::destroy()
   /// Runs the op's backward: reads ctx.gradient(), the gradient of the op's output, and adds the
-  /// gradients of its inputs.  False if there is none: in leaves, and once freed.
+  /// gradients of its inputs.  Returns false if there is no formula: in leaves, and once freed.
   virtual bool backward(Context&) { return false; }
-  /// Drops formula and captures.  Edges and hooks stay: another run may find its way here.
+  /// Drops formula and captures.  Edges and hooks stay, because another run may pass this node.
   virtual void free();
   /// The node of input i; ValueError if the op has no such input.
   const std::shared_ptr<Node>& input(std::size_t i) const;
@@ -82,40 +83,40 @@ class Node {
 
  private:
   friend void detail::destroy(std::shared_ptr<Node> node) noexcept;
-  std::shared_ptr<Node> next_doomed_;  ///< of those that wait to be destroyed
+  std::shared_ptr<Node> next_doomed_;  ///< the next node that waits for destruction
 };
 
-/// Where a kernel writes the gradient of an input: data = gradient + beta * data.
+/// The buffer into which a kernel writes the gradient of an input: data = gradient + beta * data.
 template <class T>
 struct GradientBuffer {
   T* data;
   T beta;  ///< 0: the memory holds garbage; 1: add to it
 };
 
-/// A backward formula reads the gradient of the output from it, and writes the inputs' to it.
+/// Gives a backward formula the gradient of the output and takes the inputs' gradients.
 class Context {
  public:
   class Run;
   Context(Run& run, const std::shared_ptr<Node>& node, Tensor gradient)
       : run_(run), node_(node), gradient_(std::move(gradient)) {}
   const Tensor& gradient() const { return gradient_; }  ///< of the op's output
-  Tensor output() const;            ///< the op's output; GraphError unless Flags asked for it
-  bool needs(std::size_t i) const;  ///< whether a gradient of input i is wanted
+  Tensor output() const;            ///< the op's output; GraphError unless Flags requested it
+  bool needs(std::size_t i) const;  ///< whether the gradient of input i is needed
   bool create_graph() const;        ///< whether this gradient will itself be differentiated
-  void add(std::size_t i, Tensor gradient);  ///< adds to the gradient of input i, if wanted
-  /// The same for kernels that accumulate: what is written until the formula returns counts, in
-  /// whatever order several buffers of one input are written.  GraphError unless needs(i), and
+  void add(std::size_t i, Tensor gradient);  ///< adds to the gradient of input i, if needed
+  /// The same for kernels that accumulate: elements written until the formula returns count, and
+  /// several buffers of one input may be written in any order.  GraphError unless needs(i), and
   /// under create_graph; DTypeError if T is not the input's dtype.
   template <class T>
   GradientBuffer<T> buffer(std::size_t i);
 
  private:
-  void add_waiting();  // when the formula has returned
+  void add_waiting();  // after the formula has returned
 
   Run& run_;
   const std::shared_ptr<Node>& node_;
   Tensor gradient_;
-  /// Buffers that the formula fills, and what it adds after that, by input.
+  /// By input: buffers that the formula fills, and gradients to add after that.
   std::vector<std::pair<std::size_t, Tensor>> waiting_;
 };
 
@@ -151,18 +152,18 @@ class OpNode final : public Node {
     ~Running() { --count; }
   };
   std::atomic<int> running_{0};
-  std::optional<Backward> formula_;  // dies before the edges, which keep what it captured alive
+  std::optional<Backward> formula_;  // destroyed before the edges, which keep its captures alive
 };
 
-/// Whether there are kernels beside the ops that they fuse: not with XGRAD_NO_KERNELS.
+/// Whether ops have fused kernels: not with XGRAD_NO_KERNELS.
 #ifdef XGRAD_NO_KERNELS
 inline constexpr bool has_kernels = false;
 #else
 inline constexpr bool has_kernels = true;
 #endif
 
-/// The part of a formula that has two forms: ops() under create_graph, where gradients are Tensors
-/// with a graph; else kernel<T>(), of the gradient's element type, which may write to buffers.
+/// Runs ops() under create_graph, where gradients are Tensors with a graph; else kernel<T>(), with
+/// the gradient's element type, which may write to buffers.
 template <class Ops, class Kernel>
 void ops_or_kernel(const Context& ctx, const Ops& ops, const Kernel& kernel) {
   if (!has_kernels || ctx.create_graph())
@@ -171,22 +172,22 @@ void ops_or_kernel(const Context& ctx, const Ops& ops, const Kernel& kernel) {
     dispatch(ctx.gradient().dtype(), kernel);
 }
 
-/// An op's formula may need these besides its captures.
+/// Needs of an op's formula besides its captures.
 struct Flags {
   bool broadcasts = false;    ///< the engine sums gradients to the inputs' shapes
-  bool saves_output = false;  ///< ctx.output() is wanted
+  bool saves_output = false;  ///< ctx.output() is used
 };
 
-/// Whether gradients are enabled and one of these requires one.
+/// Whether gradients are enabled and one of these inputs requires one.
 bool any_requires_grad(std::span<const Tensor> inputs);
-/// Makes `node` that of y, a Tensor that nobody else holds yet; part of record().
+/// Makes `node` the node of y, a Tensor with no other handle yet; part of record().
 void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
             std::span<const Tensor> inputs, Flags flags);
 
 /// The nodes of grad()'s inputs; GraphError if one requires no gradient.
 std::vector<std::shared_ptr<Node>> target_nodes(const std::vector<Tensor>& inputs);
 
-/// Throws unless gradients can flow from these outputs; `gradients` as in GradOptions.
+/// Throws unless gradients can flow from these outputs; `gradients` are GradOptions::grad_outputs.
 void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
                    const char* caller);
 
@@ -203,7 +204,7 @@ Tensor run_forward(const F& forward, std::span<const Tensor> in) {
     return forward(in);
 }
 
-/// Whether record() checks captures without an observer, too, as debug builds do.
+/// Whether record() checks captures even without an observer, as debug builds do.
 inline bool checks_captures = false;
 #ifdef NDEBUG
 constexpr bool debug_build = false;
@@ -218,17 +219,17 @@ void check_captures(std::string_view op, std::span<const Tensor> inputs,
 
 }  // namespace detail
 
-/// Runs an op: calls forward(inputs), and if a gradient is wanted makes the output's node, with
-/// `backward` as its formula. forward returns a Tensor or an Array and is a pure function, for an
-/// observer may call it again; what it does inside is neither recorded nor observed.  Both may be
-/// lambdas with a template parameter, []<class T>(...): then T is float or double, by the dtype of
-/// the first input and of the gradient.  Undefined inputs (an absent bias) are allowed.
+/// Runs an op: calls forward(inputs) and, if a gradient is needed, makes the output's node with
+/// `backward` as its formula.  forward returns a Tensor or an Array and is pure, because an
+/// observer may call it again; ops inside it are neither recorded nor observed.  Both may be
+/// lambdas with a template parameter, []<class T>(...): T is float or double, by the dtype of the
+/// first input or of the gradient.  Undefined inputs (an absent bias) are allowed.
 template <class F, class B>
 Tensor record(std::string_view op, std::span<const Tensor> inputs, F&& forward, B&& backward,
               Flags flags = {}) {
   const detail::Timed timed(op);
   Tensor y = detail::run_forward(forward, inputs);
-  if (y.handle().use_count() != 1)  // an input itself
+  if (y.handle().use_count() != 1)  // y is one of the inputs
     y = y.detach();
   Observer* const observer = Mode::current().observer;
   if (any_requires_grad(inputs)) {
@@ -255,28 +256,27 @@ Tensor record(std::string_view op, std::initializer_list<Tensor> inputs, F&& for
 
 // A fused op is a composition of ops, and kernels that compute the same in one pass.
 //
-// - In an ordinary run the kernels run: forward<T>(inputs) and backward<T>(ctx, saved inputs).  A
-//   gradient that is not finite is the composition's: inf - inf depends on the order of sums.
-// - Under create_graph the derivative is that of the composition, at the saved inputs.
+// - An ordinary run uses the kernels: forward<T>(inputs) and backward<T>(ctx, saved inputs).  If a
+//   gradient is not finite, the composition's is used: inf - inf depends on the order of sums.
+// - Under create_graph the composition is differentiated at the saved inputs.
 // - Under Decompose the composition itself is recorded, in a Scope of the op's name.
 //
-// So a derivative is written once, and beside it what makes it fast.  The composition is a function
-// of its inputs alone, as a forward is.  Without kernels (CMake's XGRAD_KERNELS=OFF) it is all
-// there is.
+// So the derivative is written once.  The composition is a pure function of its inputs, as a
+// forward is.  CMake's XGRAD_KERNELS=OFF leaves the composition alone.
 
 namespace detail {
 
 /// Whether no element is NaN or infinite.
 bool all_finite(const Tensor& x);
 
-/// Adds the gradients of the composition at the saved inputs.  They have a graph if that of the run
-/// is wanted.  Two inputs that are one node are differentiated apart.
+/// Adds the gradients of the composition at the saved inputs, with a graph under create_graph.  Two
+/// inputs with the same node get separate gradients.
 void differentiate(Context& ctx, std::span<const Saved> saved,
                    const std::function<Tensor(std::span<const Tensor>)>& composition);
 
 }  // namespace detail
 
-/// Inputs may be undefined, but not the first.
+/// All inputs but the first may be undefined.
 template <std::size_t N, class C, class F, class B>
 Tensor fused(const char* op, const std::array<Tensor, N>& inputs, const C& composition,
              const F& forward, const B& backward) {

@@ -19,7 +19,7 @@ namespace xgrad {
 namespace {
 
 constexpr std::align_val_t alignment{64};
-// A kept block would hide a use after free from AddressSanitizer.
+// Reusing blocks would hide a use after free from AddressSanitizer.
 constexpr bool keep_blocks = !XGRAD_ADDRESS_SANITIZER;
 
 // Block sizes: four to a doubling, from 64 bytes, so that at most a fifth of a block is unused.
@@ -47,7 +47,7 @@ std::size_t class_bytes(std::size_t index) {
   return (std::size_t{1} << log2) + step * (std::size_t{1} << (log2 - 2));
 }
 
-// A block that is free holds the address of the next: remembering one needs no memory.
+// A free block holds the address of the next, so the list needs no memory.
 struct Free {
   Free* next;
 };
@@ -67,7 +67,7 @@ struct Blocks {
     of_class[size.index] = new (block) Free{of_class[size.index]};
     kept += size.bytes;
   }
-  // Gives blocks back to the system, the largest first, until no more than `most` bytes are left.
+  // Returns blocks to the system, the largest first, until at most `most` bytes are left.
   void shrink(std::size_t most) {
     for (std::size_t i = classes; i-- > 0 && kept > most;)
       while (kept > most && of_class[i] != nullptr)
@@ -75,12 +75,11 @@ struct Blocks {
   }
 };
 
-// Kept and used bytes together are hardly more than have been in use at a time.  An eighth
-// more, because blocks of one size do not serve for another: so a program that makes the same
-// arrays again and again asks the system for none, and one that does not holds little more than it
-// needed.
+// Free and used bytes together stay within 9/8 of the most bytes ever in use.  The eighth is needed
+// because blocks serve one size only: a program that makes the same arrays again and again then
+// asks the system for none, and another holds little more than it needs.
 struct Bounded : Blocks {
-  // Bytes.  Not in another order: GCC would change `used` and `kept`, were they neighbours, as one
+  // Bytes.  Keep this order: GCC would update `used` and `kept`, if they were neighbours, as one
   // vector, which is slower.
   std::size_t most = 0, most_used = 0, used = 0;
 
@@ -91,7 +90,7 @@ struct Bounded : Blocks {
       most = used + used / 8;
     }
   }
-  // Whether it kept a block that is given back.
+  // Keeps a freed block if the bound allows; returns whether it did.
   bool keeps(SizeClass size, void* block) {
     used -= std::min(used, size.bytes);
     if (kept + used + size.bytes > most)
@@ -106,7 +105,7 @@ struct Bounded : Blocks {
 constexpr std::size_t largest_small = 16384;
 constexpr std::size_t most_small = std::size_t{64} << 20;  // bytes a thread may keep
 
-// A thread that frees blocks of other threads keeps no more of them than it allocates itself.
+// A thread that frees other threads' blocks keeps no more of them than it allocates itself.
 struct Cache : Bounded {
   ~Cache();
   bool keeps(SizeClass size, void* block) {
@@ -114,8 +113,7 @@ struct Cache : Bounded {
   }
 };
 
-// The classes of 0, 64, 128, ... bytes, looked up: an op takes and frees eight small blocks,
-// forward and backward.
+// The size class by bytes / 64, looked up because an op allocates and frees eight small blocks.
 static_assert(largest_small <= std::numeric_limits<std::uint16_t>::max());
 constexpr auto small_classes = [] {
   std::array<std::array<std::uint16_t, 2>, largest_small / 64 + 1> table{};
@@ -130,8 +128,8 @@ SizeClass small_class(std::size_t bytes) {
   return {index, rounded};
 }
 
-// Tensors with static storage die after the main thread's thread_local objects: the pointer tells
-// whether the cache lives.
+// Null once the cache is destroyed: Tensors with static storage outlive the main thread's
+// thread_local objects.
 thread_local Cache* cache = nullptr;
 thread_local bool cache_is_dead = false;
 
@@ -150,19 +148,19 @@ Cache::~Cache() {
 }
 Cache* live_cache() { return cache != nullptr ? cache : new_cache(); }
 
-// ---- large blocks: kept for all threads, since one makes gradients and another frees them ----
+// ---- large blocks: shared by all threads, because one makes gradients and another frees them ----
 
 struct Store : Bounded {
   std::mutex mutex;
 };
 
-// There before and after all else: a Tensor with static storage may need it.
+// Constructed first and destroyed never: a Tensor with static storage may need it.
 constinit Store store;
 static_assert(std::is_trivially_destructible_v<Store>);
-// A child process starts with an empty one, for another thread may have been at work on this one.
+// A child process starts with an empty one, because another thread may have been changing this one.
 const detail::RenewedInChild<store> renewed_store;
 
-// Kept blocks are returned to the system before an allocation fails, if there are enough.
+// Free blocks are returned to the system before an allocation fails, if they amount to 64 MiB.
 void* from_system(std::size_t bytes) {
   constexpr std::size_t much = std::size_t{64} << 20;
   try {
@@ -214,7 +212,7 @@ void* from_system(std::size_t bytes) {
   give_back(block);
 }
 
-// A free by a thread that has no cache yet, or none any more.
+// The first free of a thread that has no cache yet, or any free after its cache is destroyed.
 [[gnu::noinline]] void free_first_small(void* block, std::size_t bytes) noexcept {
   Cache* const c = live_cache();
   if (c == nullptr || !c->keeps(small_class(bytes), block))

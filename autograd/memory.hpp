@@ -1,5 +1,5 @@
 #pragma once
-// Memory: blocks that are aligned, and kept for reuse when they are freed; how much is left.
+// Memory: aligned blocks that are reused, and the memory that is left.
 
 #include <cstddef>
 #include <memory>
@@ -9,9 +9,8 @@
 
 namespace xgrad {
 
-/// Bytes aligned to 64, from a cache of freed blocks: fresh large blocks cost page faults.  Small
-/// ones are kept for the thread that freed them, large ones for all.  std::bad_alloc if there are
-/// none.
+/// Bytes aligned to 64, from a cache of freed blocks, because fresh large blocks cost page faults.
+/// Each thread has its own cache of small blocks; all share the large ones.  Throws std::bad_alloc.
 void* allocate_bytes(std::size_t bytes);
 void free_bytes(void* block, std::size_t bytes) noexcept;
 
@@ -23,7 +22,7 @@ struct Allocator {
   template <class U>
   Allocator(const Allocator<U>&) noexcept {}
   T* allocate(std::size_t n) {
-    // NOLINTBEGIN(bugprone-sizeof-expression): where T is a pointer, it is pointers that are stored
+    // NOLINTBEGIN(bugprone-sizeof-expression): T may be a pointer type
     if (n > static_cast<std::size_t>(-1) / (2 * sizeof(T)))
       throw std::bad_array_new_length();
     return static_cast<T*>(allocate_bytes(n * sizeof(T)));
@@ -39,11 +38,11 @@ std::shared_ptr<T> make_pooled(Args&&... args) {
   return std::allocate_shared<T>(Allocator<T>(), std::forward<Args>(args)...);
 }
 
-// How much memory is left.  Ask before a large allocation: Linux promises more memory than it has,
-// and ends the process that writes to it.
+// Ask before a large allocation: Linux promises more memory than it has, and kills the process that
+// writes to it.
 
-/// The bytes that the machine has free or can free, with its swap: MemAvailable and SwapFree of
-/// `meminfo`.  The largest number where nothing says.
+/// The bytes that are free or can be freed, with swap: MemAvailable and SwapFree of `meminfo`.  The
+/// largest number if it cannot be read.
 std::size_t available_memory(const std::string& meminfo = "/proc/meminfo");
 
 }  // namespace xgrad

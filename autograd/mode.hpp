@@ -1,6 +1,6 @@
 #pragma once
-// The mode of the current thread: whether graphs are recorded, which observer is told of ops, and
-// whether fused ops run as the ops that they fuse.
+// The mode of the current thread: whether ops are recorded in a graph, the observer that is told of
+// them, and whether fused ops run as compositions.
 
 #include <functional>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace xgrad {
 
-/// An op's forward: a pure function of the inputs.  It may be called again, with other values.
+/// An op's forward: a pure function of the inputs, which may be called again with other values.
 using Forward = std::function<Tensor(std::span<const Tensor>)>;
 
 /// Is told of each op that runs: see trace.hpp.
@@ -18,14 +18,14 @@ struct Observer {
   virtual ~Observer() = default;
   virtual void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
                           const Forward& forward) = 0;
-  /// Called in a backward run when a node's turn has come: the gradient of its output, as its hooks
-  /// leave it.  Its formula is next, if it has one.
+  /// Called in a backward run before a node's formula: the gradient of its output, as its hooks
+  /// leave it.
   virtual void on_gradient(const Node& /*node*/, const Tensor& /*gradient*/) {}
   /// Called after node's formula, for each input that has a gradient by then.
   virtual void on_backward(const Node& node, std::size_t input, const Tensor& gradient) = 0;
 };
 
-/// The state of the current thread.  ModeGuard restores the state before it when it ends.
+/// The state of the current thread.  A ModeGuard restores the previous state when it is destroyed.
 struct Mode {
   bool grad_enabled = true;
   Observer* observer = nullptr;
@@ -58,8 +58,8 @@ struct EnableGrad : ModeGuard {
   EnableGrad() : ModeGuard(Mode::current().with_grad(true)) {}
 };
 
-/// While one lives, fused ops on this thread run as the ops that they fuse, in a Scope of their
-/// name: attention, the norms, gelu and cross_entropy.  A Trace then sees their intermediates.
+/// While one lives, fused ops on this thread (attention, norms, gelu, cross_entropy) run as
+/// compositions, in a Scope of their name.  A Trace then sees their intermediates.
 struct Decompose : ModeGuard {
   Decompose() : ModeGuard({Mode::current().grad_enabled, Mode::current().observer, true}) {}
 };

@@ -10,13 +10,12 @@
 // All tensors of one op have the same dtype, else DTypeError.  "Broadcast" means NumPy's rules.
 // Dimensions may be negative, counted from the end.
 //
-// Every op can be differentiated again and again: under create_graph its gradient is made of ops.
-// Where an op has a kink or a pole, its comment says what gradient it gives there: PyTorch's,
-// unless it says so.  The choice made at a kink is a constant: higher derivatives are of the chosen
-// piece.
+// Every op can be differentiated any number of times: under create_graph its gradient is made of
+// ops.  The gradient at a kink or a pole is PyTorch's unless the op's comment says otherwise.  The
+// branch chosen at a kink is a constant: higher derivatives are those of that branch.
 //
-// Below a title with the word "members", what takes a Tensor first is also a member of it:
-// softmax(x, -1) is x.softmax(-1).
+// Below a title with the word "members", a function whose first argument is a Tensor is also a
+// member: softmax(x, -1) is x.softmax(-1).
 //
 // Values and gradients are as precise as PyTorch's: 1e-6 relative in float32 and 1e-13 in float64,
 // at the ends of ranges, too (tests/autograd/ends_of_ranges_test.cpp).
@@ -49,7 +48,7 @@ Tensor div(const Tensor& a, const Tensor& b);  ///< gradients infinite or NaN wh
 Tensor div(const Tensor& a, double b);
 enum class RoundingMode { trunc, floor };
 /// a / b rounded towards 0 (trunc) or downward (floor, Python's //); both gradients are 0.  floor
-/// takes the remainder first, so floor of 1 / 0.1 is 9: 0.1 as stored goes into 1 only 9 times.
+/// takes the remainder first: floor of 1 / 0.1 is 9, because 0.1 as stored is above 1/10.
 Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode);
 Tensor neg(const Tensor& x);
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b,
@@ -57,10 +56,9 @@ Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b,
 /// x + weight * (end - x), and exactly end where the weight is 1.
 Tensor lerp(const Tensor& x, const Tensor& end, const Tensor& weight);
 Tensor lerp(const Tensor& x, const Tensor& end, double weight);
-/// x^exponent.  At x = 0 the derivative is that of the formula, exponent * x^(exponent - 1):
-/// infinite for exponents below 1; for exponent 0 it is 0 everywhere.  In a Tensor exponent the
-/// derivative is y log(x): 0 where x is 0 and the exponent is not negative, NaN where x is
-/// negative.
+/// x^exponent.  The derivative at x = 0 is exponent * x^(exponent - 1): infinite for exponents
+/// below 1, but 0 for exponent 0.  The derivative by a Tensor exponent is y log(x): 0 where x is 0
+/// and the exponent is not negative, NaN where x is negative.
 Tensor pow(const Tensor& x, double exponent);
 Tensor pow(const Tensor& x, const Tensor& exponent);
 Tensor pow(double base, const Tensor& exponent);
@@ -88,32 +86,32 @@ Tensor atan(const Tensor& x);
 Tensor sinh(const Tensor& x);
 Tensor cosh(const Tensor& x);
 Tensor asinh(const Tensor& x);  ///< log(x + sqrt(x^2 + 1))
-/// The derivatives of tanh, sigmoid and all that is made of them are computed from x, so
-/// they keep their relative accuracy where the value is rounded to 1.
+/// Derivatives of tanh, sigmoid and functions of them are computed from x, so they keep their
+/// relative accuracy where the value is rounded to 1.
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
 Tensor sigmoid(const Tensor& x);  ///< 1 / (1 + exp(-x))
 Tensor relu(const Tensor& x);     ///< derivative 0 at 0; at NaN the gradient passes
-/// NaN if either is.  At a tie half of the gradient goes to each, with a NaN all of it to both.
+/// NaN if either is.  Each gets half of the gradient at a tie, and all of it if one is NaN.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, double b);
 Tensor minimum(const Tensor& a, double b);
 /// x limited to [min, max]; either may be absent.  The gradient passes where min < x < max, as in
-/// PyTorch 2.14 and newer; before, it passed at the bounds, too.
+/// PyTorch 2.14 and newer; older versions passed it at the bounds, too.
 Tensor clamp(const Tensor& x, std::optional<double> min, std::optional<double> max);
 /// The same elementwise: min(max(x, min), max), where either bound may be undefined.  The gradient
 /// goes to x where min < x < max or all are equal, to min where x < min <= max, to max where x >
-/// max or min > max; where x is one of two different bounds, half to x and half to that.  That,
-/// too, is PyTorch 2.14's; before, x got all of it at the bounds.  With one bound it is maximum or
+/// max or min > max; where x equals one of two different bounds, each gets half.  This is PyTorch
+/// 2.14's rule; older versions gave all to x at the bounds.  With one bound it is maximum or
 /// minimum.
 Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max);
-/// Elementwise condition ? a : b.  The gradient goes to the one that was chosen; the other gets 0.
+/// Elementwise condition ? a : b.  The gradient goes to the chosen operand; the other gets 0.
 Tensor where(const Mask& condition, const Tensor& a, const Tensor& b);
 Tensor where(const Mask& condition, const Tensor& a, double b);
 Tensor where(const Mask& condition, double a, const Tensor& b);
 /// x where the mask is false, else value; x and mask broadcast.  The gradient goes to x where the
-/// mask is false; that of a Tensor value, which is 0-d (else ShapeError), is the sum of the others.
+/// mask is false; a Tensor value, 0-d or ShapeError, gets the sum of the others.
 Tensor masked_fill(const Tensor& x, const Mask& mask, double value);
 Tensor masked_fill(const Tensor& x, const Mask& mask, const Tensor& value);
 Tensor to(const Tensor& x, DType dtype);  ///< converted; the gradient is converted back
@@ -178,18 +176,16 @@ Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// The sum of x converted to dtype first, as in every op with a dtype: x.sum({}, false, dtype).
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim, DType dtype);
-Tensor mean(const Tensor& x);  ///< a number also where the sum leaves the range
+Tensor mean(const Tensor& x);  ///< finite even if the sum overflows
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim = false);
-/// sum((x - mean)^2) / max(0, n - correction).  No dims: over all.  true and false are corrections,
-/// too: 1 and 0, what PyTorch calls unbiased and not.  Gradients are infinite or NaN unless
-/// correction < n; in PyTorch they are finite beyond n.  The mean
-/// cancels, however large it is.
+/// sum((x - mean)^2) / max(0, n - correction).  No dims: over all.  The corrections true and false
+/// are 1 and 0, PyTorch's unbiased and biased.  Gradients are infinite or NaN unless correction <
+/// n; PyTorch's are finite beyond n.  A large mean does not cost precision.
 Tensor var(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false);
-/// sqrt(var); gradient 0 where it is 0; right also where var leaves the range.  Write
-/// xgrad::std(x) or x.std(dims): after `using namespace xgrad`, std is a namespace too.
+/// sqrt(var); gradient 0 where it is 0; correct even if var overflows.  Write xgrad::std(x) or
+/// x.std(dims): after `using namespace xgrad`, std is a namespace too.
 Tensor std(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false);
-/// Gradients are right also where factors are zero, infinite or so small or large
-/// that the product leaves the range.
+/// Gradients are correct even if factors are zero or infinite, or the product leaves the range.
 Tensor prod(const Tensor& x);
 Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim = false);
 Tensor prod(const Tensor& x, DType dtype);
@@ -206,7 +202,7 @@ Extremum min(const Tensor& x, std::int64_t dim, bool keepdim = false);
 Tensor amax(const Tensor& x, const Dims& dims,
             bool keepdim = false);  ///< gradient shared evenly among equals; NaN if there is a NaN
 Tensor amin(const Tensor& x, const Dims& dims, bool keepdim = false);
-/// log(sum(exp(x))); gradient 0 where all of x are -inf, and in PyTorch NaN.
+/// log(sum(exp(x))); if all of x are -inf the gradient is 0, and PyTorch's NaN.
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
 Tensor norm(const Tensor& x, double p = 2);  ///< vector_norm, below
 Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim = false);
@@ -214,13 +210,12 @@ Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim = false);
 // ---- norms of vectors and matrices (ops/reduce.cpp) ----
 
 /// (sum |x|^ord)^(1/ord); ord infinity is max |x|, minus infinity min |x|, 0 the number of
-/// non-zeros.  Gradient 0 at 0, and in every element that is 0 but for ord 2 (where it is x /
-/// norm); for ord infinity or minus infinity shared evenly among equals, for ord 0 it is 0
-/// everywhere.  Right also where powers leave the range.
+/// non-zeros.  The gradient of an element that is 0 is 0, for ord 2 as x / norm; for ord infinity
+/// or minus infinity it is shared evenly among equals, for ord 0 it is 0.  Correct even if powers
+/// leave the range.
 Tensor vector_norm(const Tensor& x, double ord = 2);
 Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim = false);
-/// Frobenius: sqrt(sum x^2) of each matrix whose rows and columns are dims.  ValueError unless dims
-/// are two.
+/// Frobenius: sqrt(sum x^2) of each matrix; dims are its rows and columns, else ValueError.
 Tensor matrix_norm(const Tensor& x, const Dims& dims = {-2, -1}, bool keepdim = false);
 struct NormalizeOptions {
   double p = 2;
@@ -229,8 +224,8 @@ struct NormalizeOptions {
 };
 /// x / max(vector_norm(x, p) along dim, eps) (F.normalize).
 Tensor normalize(const Tensor& x, const NormalizeOptions& options = {});
-/// sum(normalize(a) * normalize(b)) along a dim of the shape to which a and b broadcast; a norm
-/// counts as at least eps, and below it the gradient is that of a constant norm.
+/// sum(normalize(a) * normalize(b)) along a dim of the shape to which a and b broadcast.  Norms are
+/// at least eps; below it the gradient is that of a constant norm.
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim = 1, double eps = 1e-8);
 /// Summed over the dimensions along which `shape` broadcasts to x's.
 Tensor sum_to(const Tensor& x, const Shape& shape);
@@ -264,28 +259,28 @@ Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index);
 /// A copy of x with src added at index along dim, as torch.scatter_add; the gradient of gather.
 Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
 /// The same, but src, or one number, replaces the elements (torch.scatter).  If several go to one
-/// place, the last stays and the gradient of the others is 0; PyTorch says neither.
+/// place, the last stays and the gradient of the others is 0; PyTorch leaves both open.
 Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
 Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, double value);
 /// A copy of x with `values` at (i[0], i[1], ...) of its first dimensions, for each element i of
 /// the indices, which broadcast (torch.index_put): x[rows, columns] = values.  values broadcast to
-/// the indices' shape and x's other sizes.  Negative indices count from the end.  accumulate adds;
-/// else, of several at one place the last stays, as in scatter.
+/// the indices' shape and x's other sizes.  Negative indices count from the end.  If several values
+/// go to one place, accumulate adds them; otherwise the last stays.
 Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Tensor& values,
                  bool accumulate = false);
 Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
 Tensor cumsum(const Tensor& x, std::int64_t dim);
 Tensor cumsum(const Tensor& x, std::int64_t dim, DType dtype);
-/// Running products.  Gradients are those of the formula also where factors are 0.
+/// Running products.  Gradients are correct even if factors are 0.
 Tensor cumprod(const Tensor& x, std::int64_t dim);
-/// All of x in rising (or falling) order along dim, and where each was; equals keep their order,
-/// and NaN counts as largest.  The gradient goes to the indices returned.
+/// All of x in rising (or falling) order along dim, with indices.  The sort is stable, and NaN
+/// counts as largest.  The gradient goes to the indices returned.
 Extremum sort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
 Indices argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
-/// The k largest (or smallest) along dim, in falling (rising) order; the gradient goes to the
-/// indices returned, of equals the first.
+/// The k largest (or smallest) along dim, in falling (rising) order; the first of equals.  The
+/// gradient goes to the indices returned.
 Extremum topk(const Tensor& x, Size k, std::int64_t dim = -1, bool largest = true);
-/// Rows of weight (V, C): indices (...) -> (..., C).  ValueError names an id outside 0 ... V - 1
+/// Rows of weight (V, C): indices (...) -> (..., C).  ValueError names an index outside 0 ... V - 1
 /// and its place.  The row padding_idx, from -V to V - 1, gets no gradient.
 Tensor embedding(const Indices& indices, const Tensor& weight,
                  std::optional<std::int64_t> padding_idx = {});

@@ -19,7 +19,7 @@ namespace {
 
 // ---- one number ----
 
-// How the numbers of one Tensor are written, so that they line up.
+// The common format of one Tensor's numbers, which aligns them.
 struct Style {
   std::size_t width = 1;
   bool whole = true;  // all are integers: "1." instead of "1.0000"
@@ -52,7 +52,7 @@ struct Style {
 
 // ---- many ----
 
-// Lays out the elements of a shape; `text` gives each by its row-major position.
+// Lays out the elements of a shape; `text` prints the element at a row-major position.
 class PrintLayout {
  public:
   PrintLayout(const Shape& shape, std::function<std::string(std::size_t)> text, std::size_t width)
@@ -61,7 +61,7 @@ class PrintLayout {
         width_(width),
         summarise_(std::cmp_greater(numel(shape), print_options().threshold)) {}
 
-  // The part from dimension d on that begins at this position.
+  // Prints dimensions d and after, from this position on.
   std::string text(std::size_t position, std::size_t d, std::size_t indent) const {
     if (d == shape_.size())
       return fmt::format("{:>{}}", text_(position), width_);
@@ -87,7 +87,7 @@ class PrintLayout {
     return all + "]";
   }
 
-  // The positions of the elements that are shown.
+  // The positions of the printed elements.
   static std::vector<std::size_t> shown(const Shape& shape) {
     std::vector<std::size_t> positions;
     const auto note = [&](std::size_t i) { return positions.push_back(i), std::string(); };
@@ -97,7 +97,7 @@ class PrintLayout {
   }
 
  private:
-  // How many elements of n are shown before and after the dots; (n, 0) if all are.
+  // The numbers of elements before and after the dots; (n, 0) if all n are printed.
   std::pair<std::size_t, std::size_t> ends(std::size_t n) const {
     const std::size_t edge = print_options().edgeitems;
     return summarise_ && edge < (n + 1) / 2 ? std::pair(edge, edge) : std::pair(n, std::size_t{0});
@@ -116,10 +116,10 @@ class PrintLayout {
 
 constexpr std::string_view prefix = "tensor(";
 
-// Puts what stands behind the elements there, on the same line while there is room.
+// Appends the suffixes, on the same line while there is room.
 std::string with_suffixes(std::string text, const std::vector<std::string>& suffixes) {
   const std::size_t newline = text.rfind('\n');
-  // A single line counts as longer by one character than it is, in PyTorch too.
+  // PyTorch counts a single line as one character longer than it is.
   std::size_t used = newline == std::string::npos ? text.size() + 2 : text.size() - newline + 1;
   for (const std::string& suffix : suffixes) {
     const bool fits = used + suffix.size() + 2 <= print_options().linewidth;
@@ -139,7 +139,7 @@ std::string print(const Shape& shape, const std::function<std::string(std::size_
   return with_suffixes(std::string(prefix) + "[]", suffixes);
 }
 
-// The elements of Indices and Masks are as wide as the widest that is shown.
+// The elements of Indices and Masks are padded to the widest.
 template <class T>
 std::string print_discrete(const DiscreteTensor<T>& x, const char* dtype,
                            const std::function<std::string(std::size_t)>& text) {
@@ -171,7 +171,7 @@ std::string to_string(const Tensor& x) {
   if (x.dtype() == DType::float64)
     suffixes.push_back("dtype=torch.float64");
   if (!x.is_leaf())
-    suffixes.push_back(fmt::format("grad_fn=<{}>", node_name(x.impl().node->op)));
+    suffixes.push_back(fmt::format("grad_fn=<{}>", node_name(x.identity().node->op)));
   else if (x.requires_grad())
     suffixes.push_back("requires_grad=True");
   return dispatch(x.dtype(), [&]<class T>() {

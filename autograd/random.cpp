@@ -24,7 +24,7 @@ void Generator::manual_seed(std::uint64_t seed) {
   state_[0] = static_cast<std::uint32_t>(seed);
   for (std::uint32_t i = 1; i < words; ++i)
     state_[i] = 1812433253U * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
-  temper();  // used numbers, too, because operator== compares them
+  temper();  // used numbers as well, because operator== compares them
   position_ = words;
   kept_normal_.reset();
 }
@@ -92,7 +92,7 @@ const detail::BatchMasks::Bits& detail::BatchMasks::get(std::uint64_t number,
   if (within_shard_)
     check_draws();
   if (number == masks_.size()) {
-    // Here the batch draws, and not the shard.
+    // The batch draws here, not the shard.
     struct Batch {
       ShardDraws* const shard = std::exchange(this_shard, nullptr);
       ~Batch() { this_shard = shard; }
@@ -140,7 +140,7 @@ std::uint64_t Generator::random64() {
 }
 
 std::uint64_t Generator::random_below(std::uint64_t bound) {
-  check<ValueError>(bound > 0, "random_below: there is no number below 0");
+  check<ValueError>(bound > 0, "random_below: bound is 0; it must be positive");
   return bound >> 32 != 0 ? random64() % bound : random() % bound;
 }
 
@@ -168,7 +168,7 @@ double Generator::normal() {
 
 static constexpr std::string_view state_magic = "mt19937-1";
 
-// "mt19937-1 <numbers drawn of this block> <bits of the kept normal, or -> <the 624 words>", in hex
+// "mt19937-1 <numbers drawn from this block> <bits of the kept normal, or -> <624 words>", in hex
 // of fixed width.
 std::string Generator::state() const {
   std::string text = fmt::format("{} {:03x} ", state_magic, position_);
@@ -180,7 +180,7 @@ std::string Generator::state() const {
 }
 
 void Generator::set_state(const std::string& state) {
-  // This reading is lenient: the caller accepts the state if it prints as the same text.
+  // The parser is lenient: the caller accepts the state only if it prints as the same text.
   std::string_view rest = state;
   const auto field = [&rest](std::size_t width, auto& value) {
     const std::string_view digits = rest.substr(0, width);
@@ -223,14 +223,14 @@ void manual_seed(std::uint64_t seed) { default_generator().manual_seed(seed); }
 
 namespace {
 
-// Two numbers as one of 64 bits, the first one high: loaded at once, which vectorizes well.
+// Two numbers as one of 64 bits, the first one high; a single load vectorizes well.
 std::uint64_t joined(const std::uint32_t* two) {
   std::uint64_t bits;
   std::memcpy(&bits, two, sizeof bits);
   return std::endian::native == std::endian::little ? std::rotl(bits, 32) : bits;
 }
 
-// out[i] = f(bits) with 32 bits for each element, or 64.
+// out[i] = f(bits), with 32 or 64 bits for each element.
 template <class T, class F>
 void fill_from_32(std::span<T> out, Generator& generator, F f) {
   for (std::size_t i = 0; i < out.size();) {
@@ -250,7 +250,7 @@ void fill_from_64(std::span<T> out, Generator& generator, F f) {
     for (std::size_t k = 0; k < pairs; ++k)
       to[k] = f(joined(&bits[2 * k]));
     i += pairs;
-    if (bits.size() % 2 != 0) {  // a pair that two blocks share
+    if (bits.size() % 2 != 0) {  // a pair across two blocks
       const std::uint64_t high = bits.back();
       out[i++] = f(high << 32 | generator.random());
     }
@@ -289,8 +289,8 @@ void box_muller(double* v, std::size_t blocks, double mean, double std) {
       v[i + half] = std::fma(radius * std::sin(theta), std, mean);
     }
 }
-// Floats go through float functions, as PyTorch's do: what the rounding of an angle to float
-// changes is more than an exact function of it would mend.
+// Floats go through float functions, as PyTorch's do: rounding the angle to float makes a larger
+// error than an exact function could mend.
 void box_muller(float* v, std::size_t blocks, float mean, float std) {
   using Lanes = simd::Batch<float>;
   constexpr std::size_t half = normal_block / 2, group = 16;
@@ -299,7 +299,7 @@ void box_muller(float* v, std::size_t blocks, float mean, float std) {
   for (std::size_t done = 0; done < blocks; done += group) {
     float* const at = v + done * normal_block;
     const std::size_t n = std::min(group, blocks - done);
-    for (std::size_t k = 0; k < group; ++k) {  // a group that is not full repeats its last block
+    for (std::size_t k = 0; k < group; ++k) {  // a short group repeats its last block
       std::copy_n(at + std::min(k, n - 1) * normal_block, half, a + k * half);
       std::copy_n(at + std::min(k, n - 1) * normal_block + half, half, b + k * half);
     }
@@ -335,7 +335,7 @@ void normals(std::span<T> out, double mean, double std, Generator& generator) {
   }
 }
 
-// Uniforms between the ends' values of the distribution function go through its inverse.
+// Maps uniforms between the distribution function's values at a and b through its inverse.
 template <class T>
 void trunc_normals(std::span<T> out, double mean, double std, double a, double b,
                    Generator& generator) {
@@ -350,12 +350,12 @@ void trunc_normals(std::span<T> out, double mean, double std, double a, double b
   const T scale = static_cast<T>(std * std::numbers::sqrt2), shift = static_cast<T>(mean);
   for (T& x : out)
     x = kernels::erfinv(x) * scale;
-  // In a loop of its own: the product is rounded before the sum, as it is in PyTorch.
+  // A separate loop: the product is rounded before the sum, as in PyTorch.
   for (T& x : out)
     x = std::clamp(x + shift, static_cast<T>(a), static_cast<T>(b));
 }
 
-// `value` with probability p, else 0.  A bool's value is true, which the loop need not look up.
+// `value` with probability p, else 0.  For bool the value is known to be true.
 template <class T>
 void bernoulli(std::span<T> out, double p, [[maybe_unused]] T value, Generator& generator) {
   // k * 2^-53 < p exactly if k < ceil(p * 2^53)
@@ -396,7 +396,7 @@ void dropout_scales(std::span<T> out, double p, Generator& generator, std::size_
     return;
   }
   const auto [bits, first] = shard->next_mask(generator, rows, out.size(), p);
-  for (std::size_t i = 0; i < out.size();) {  // to the end of a word at a time
+  for (std::size_t i = 0; i < out.size();) {  // one word of bits at a time
     const std::size_t at = first + i, n = std::min(out.size() - i, 32 - at % 32);
     const std::uint32_t word = bits[at / 32] >> at % 32;
     for (std::size_t k = 0; k < n; ++k)
@@ -443,10 +443,10 @@ std::vector<std::uint32_t> detail::draw_kept(std::size_t n, double p, Generator&
   std::vector<std::uint32_t> words((n + 31) / 32);
   std::array<bool, chunk> kept;
   for (std::size_t begin = 0; begin < n; begin += chunk) {
-    const std::size_t here = std::min(chunk, n - begin);
-    std::ranges::fill(std::span(kept).subspan(here), false);
-    bernoulli(std::span(kept.data(), here), 1 - p, true, generator);
-    for (std::size_t w = 0; w < (here + 31) / 32; ++w) {
+    const std::size_t size = std::min(chunk, n - begin);
+    std::ranges::fill(std::span(kept).subspan(size), false);
+    bernoulli(std::span(kept.data(), size), 1 - p, true, generator);
+    for (std::size_t w = 0; w < (size + 31) / 32; ++w) {
       std::uint32_t word = 0;
       for (std::uint32_t i = 0; i < 32; ++i)
         word |= std::uint32_t{kept[32 * w + i]} << i;
@@ -468,7 +468,7 @@ std::size_t multinomial(std::span<const float> weights, Generator& generator) {
   float largest = -1;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const double u = generator.uniform_double();
-    // -log(1 - u) >= u, so most weights are seen to be too small without their logarithm.
+    // -log(1 - u) >= u rules out most weights without a logarithm.
     if (weights[i] <= largest * u * (1 - 1e-6))
       continue;
     const float ratio = weights[i] / static_cast<float>(-std::log(1 - u));

@@ -14,12 +14,12 @@ namespace {
 using Inputs = std::vector<Tensor>;
 using Function = std::function<Tensor(const Inputs&)>;
 
-// Notes the nodes that ops make.
-struct Makers final : Observer {
+// Records the nodes that ops make.
+struct NodeRecorder final : Observer {
   std::unordered_set<const Node*> made;
   void on_forward(std::string_view, std::span<const Tensor>, const Tensor& y,
                   const Forward&) override {
-    made.insert(y.impl().node.get());
+    made.insert(y.identity().node.get());
   }
   void on_backward(const Node&, std::size_t, const Tensor&) override {}
 };
@@ -28,33 +28,33 @@ struct PassOn {
   void operator()(Context& ctx) const { ctx.add(0, ctx.gradient()); }
 };
 
-// A node, as an edge or as a target of grad().
+// A handle on a node alone, as an edge or as a target of grad().
 Tensor handle_on(std::shared_ptr<Node> node) { return {nullptr, std::move(node)}; }
 
 // A call of f, and the graph that it made.
 struct Call {
   Tensor y;
   std::vector<std::shared_ptr<Node>> made;  // by rising sequence
-  std::vector<std::shared_ptr<Node>> from;  // where it begins: leaves and results of others
+  std::vector<std::shared_ptr<Node>> from;  // its inputs: leaves and results of other ops
 
   Call(const Function& f, const Inputs& inputs) {
-    Makers makers;
-    const ModeGuard mode({true, &makers});
+    NodeRecorder recorder;
+    const ModeGuard mode({true, &recorder});
     const auto same = [](std::span<const Tensor> in) { return in[0]; };
-    y = record("checkpoint", {f(inputs)}, same, PassOn{});  // or it might be one of the inputs
+    y = record("checkpoint", {f(inputs)}, same, PassOn{});  // never an input itself
     std::unordered_set<const Node*> seen{nullptr};
     std::vector<std::shared_ptr<Node>> found;
     const auto discover = [&](const std::shared_ptr<Node>& node) {
       if (seen.insert(node.get()).second)
         found.push_back(node);
     };
-    discover(y.impl().node);
+    discover(y.identity().node);
     for (std::size_t i = 0; i < found.size(); ++i) {
       const std::shared_ptr<Node> node = found[i];
-      const bool own = makers.made.contains(node.get());
+      const bool own = recorder.made.contains(node.get());
       if (own)
         made.push_back(node);
-      else if (node->sequence > 0 || node->leaf.lock() != nullptr)  // a leaf of f's own is gone
+      else if (node->sequence > 0 || node->leaf.lock() != nullptr)  // skips dead leaves of f's own
         from.push_back(node);
       if (own)
         std::ranges::for_each(node->inputs, discover);
@@ -62,9 +62,9 @@ struct Call {
     std::ranges::stable_sort(made, {}, [](const auto& node) { return node->sequence; });
   }
 
-  // Ends this call's graph at stand-ins for `from`, which it returns: a gradient goes there and no
-  // further.  Beyond them is what they stand for, for derivatives of the gradient alone: a run that
-  // saw it would look for what is wanted in all that was made before.
+  // Replaces this call's edges to `from` by edges to stand-in nodes, and returns those: gradients
+  // stop there.  The stand-ins lead on to `from` under create_graph alone, for derivatives of the
+  // gradient; otherwise a run would search the whole graph before them for its targets.
   Inputs cut(bool create_graph) const {
     Inputs ends;
     std::unordered_map<const Node*, std::shared_ptr<Node>> stand_ins;
@@ -90,44 +90,44 @@ struct Call {
   }
 };
 
-// The value of a leaf; null of any other node.
+// The value of a leaf; null for any other node.
 std::shared_ptr<const Value> leaf_value(const Node& node) {
-  const auto variable = node.sequence == 0 ? node.leaf.lock() : nullptr;
-  return variable != nullptr ? variable->value : nullptr;
+  const auto leaf = node.sequence == 0 ? node.leaf.lock() : nullptr;
+  return leaf != nullptr ? leaf->value : nullptr;
 }
 
-// default_generator() as it was, for as long as this lives.
-class SetBack {
+// Sets default_generator() to a state for as long as this lives.
+class GeneratorGuard {
  public:
-  explicit SetBack(const Generator& to) : now_(std::exchange(default_generator(), to)) {}
-  SetBack(const SetBack&) = delete;
-  SetBack& operator=(const SetBack&) = delete;
-  ~SetBack() { default_generator() = now_; }
+  explicit GeneratorGuard(const Generator& to) : now_(std::exchange(default_generator(), to)) {}
+  GeneratorGuard(const GeneratorGuard&) = delete;
+  GeneratorGuard& operator=(const GeneratorGuard&) = delete;
+  ~GeneratorGuard() { default_generator() = now_; }
 
  private:
   Generator now_;
 };
 
-// Its backward run: calls f again, and differentiates it.
-struct Again {
+// The backward formula: calls f again and differentiates the call.
+struct RecomputeFormula {
   Function f;
   std::vector<Saved> inputs;
   std::vector<const Node*> from = {};                     // the edges of the op
-  std::vector<std::shared_ptr<const Value>> leaves = {};  // null unless it is a leaf
+  std::vector<std::shared_ptr<const Value>> leaves = {};  // null for a node that is no leaf
   std::optional<Generator> drew_from = {};
-  bool in_shard = false;  // where it drew
+  bool in_shard = false;  // f drew within a shard
 
   void operator()(Context& ctx) const {
     if (drew_from && !in_shard)
-      detail::check_draws();  // a shard would draw its part of numbers that were drawn whole
+      detail::check_draws();  // a shard would draw only a part of the whole batch's numbers
     const Call call = call_again();
     if (call.y.shape() != ctx.gradient().shape())
-      fail<GraphError>("checkpoint: f gave {} when it was called again, and {} before",
+      fail<GraphError>("checkpoint: f returned {} when it was called again, and {} before",
                        to_string(call.y.shape()), to_string(ctx.gradient().shape()));
     const auto same = [](const std::shared_ptr<Node>& a, const Node* b) { return a.get() == b; };
     check<GraphError>(std::ranges::equal(call.from, from, same),
-                      "checkpoint: f used other Tensors when it was called again for the backward "
-                      "run: does it depend on what has changed since?");
+                      "checkpoint: f used other Tensors when it was called again in the backward "
+                      "run: does it depend on a state that has changed?");
     for (std::size_t i = 0; i < from.size(); ++i)
       if (leaf_value(*from[i]) != leaves[i])
         fail<GraphError>(
@@ -150,7 +150,7 @@ struct Again {
 
  private:
   Call call_again() const {
-    std::optional<SetBack> guard;
+    std::optional<GeneratorGuard> guard;
     if (drew_from)
       guard.emplace(*drew_from);
     Inputs values;
@@ -165,7 +165,7 @@ struct Again {
 Tensor checkpoint(const Function& f, const Inputs& inputs) {
   check_function(f, "checkpoint");
   const Mode mode = Mode::current();
-  auto* const outer = dynamic_cast<Makers*>(mode.observer);
+  auto* const outer = dynamic_cast<NodeRecorder*>(mode.observer);
   if (!mode.grad_enabled || mode.decompose || (mode.observer != nullptr && outer == nullptr))
     return f(inputs);
   const Generator before = default_generator();
@@ -173,20 +173,20 @@ Tensor checkpoint(const Function& f, const Inputs& inputs) {
   Tensor y = call.y.detach();
   if (call.from.empty())
     return y;
-  Again again{f, {inputs.begin(), inputs.end()}};
+  RecomputeFormula formula{f, {inputs.begin(), inputs.end()}};
   Inputs edges;
   for (const auto& node : call.from) {
     edges.push_back(handle_on(node));
-    again.from.push_back(node.get());
-    again.leaves.push_back(leaf_value(*node));
+    formula.from.push_back(node.get());
+    formula.leaves.push_back(leaf_value(*node));
   }
   if (default_generator() != before) {
-    again.drew_from = before;
-    again.in_shard = detail::ShardDraws::current() != nullptr;
+    formula.drew_from = before;
+    formula.in_shard = detail::ShardDraws::current() != nullptr;
   }
-  attach(y, make_pooled<OpNode<Again>>(std::move(again)), "checkpoint", edges, {});
+  attach(y, make_pooled<OpNode<RecomputeFormula>>(std::move(formula)), "checkpoint", edges, {});
   if (outer != nullptr)
-    outer->made.insert(y.impl().node.get());
+    outer->made.insert(y.identity().node.get());
   return y;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Memory for time: a part of a model that keeps nothing for the backward run, which computes it
-// again.
+// Checkpointing trades time for memory: a part of a model keeps no activations and computes them
+// again in the backward run.
 
 #include <concepts>
 #include <functional>
@@ -10,23 +10,23 @@
 
 namespace xgrad {
 
-/// f(inputs), of which only the result is kept: the backward run calls f again, and then knows what
-/// its formulas need (torch.utils.checkpoint with use_reentrant=False).  For stretches of a model
-/// that are cheap to compute and large to keep, as its blocks:
+/// f(inputs), of which only the result is kept: the backward run calls f again to recompute what
+/// its formulas need (torch.utils.checkpoint with use_reentrant=False).  Use it for parts of a
+/// model that are cheap to compute and large to keep, as its blocks:
 ///
 ///   for (const nn::TransformerBlock& block : model.h)
 ///     x = checkpoint(block, x);
 ///
-/// Gradients reach the inputs and all else that f uses, as the parameters of a layer.  For the
-/// second call default_generator() is set back to where it was at the first, so dropout has the
-/// same mask; other generators are not.  f is copied; objects that it refers to must live as long
-/// as the graph.  Calls may be within one another.  Under create_graph the graph of the second call
-/// is kept, as if f had been called plainly; so it is, in the first place, under NoGrad, Decompose
-/// and under an observer (Trace, DetectAnomaly).
+/// Gradients reach the inputs and all other Tensors that f uses, as a layer's parameters.  The
+/// second call sees default_generator() in its state at the first, so dropout has the same mask;
+/// other generators are not set back.  f is copied; objects that it refers to must live as long as
+/// the graph.  Calls may be nested.  Under create_graph the graph of the second call is kept, as
+/// without checkpoint().  Under NoGrad, Decompose and observers (Trace, DetectAnomaly) f runs
+/// plainly.
 ///
-/// The backward run throws GraphError if the second call of f is not made of the same leaves and
-/// results of ops as the first, or if one of its leaves has been changed in between.  Changes that
-/// f makes, as of running statistics, are made twice.
+/// The backward run throws GraphError if the second call of f uses other leaves or results of ops
+/// than the first, or if one of its leaves has changed in between.  Side effects of f, as running
+/// statistics, happen twice.
 Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& f,
                   const std::vector<Tensor>& inputs);
 /// The same for a layer, or another function of one Tensor.

@@ -1,5 +1,5 @@
 #pragma once
-// Which sanitizer this is compiled for: GCC and Clang say it in different ways.
+// The sanitizer of this build, in one form for GCC and Clang.
 
 #if defined(__SANITIZE_ADDRESS__)
 #define XGRAD_ADDRESS_SANITIZER 1

@@ -39,7 +39,7 @@ void Shape::out_of_range(std::int64_t d) const {
 }
 
 Size numel(const Shape& shape) {
-  Size n = 1;  // of the sizes that are not 0: strides and the sizes of views are their products
+  Size n = 1;  // without zeros: strides and the sizes of views are its factors
   bool overflows = false;
   for (const std::size_t size : shape)
     overflows = __builtin_mul_overflow(n, std::max<std::size_t>(size, 1), &n) || overflows;

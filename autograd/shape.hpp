@@ -1,5 +1,5 @@
 #pragma once
-// Shapes, dtypes, and the lists of sizes and dimensions that users write.
+// Shapes, dtypes, and lists of sizes and dimensions as users write them.
 
 #include <algorithm>
 #include <array>
@@ -22,8 +22,8 @@ using Size = std::int64_t;
 template <class I>
 concept Integer = std::is_integral_v<I> && !std::is_same_v<I, bool>;
 
-/// One size or dimension as a user writes it: any integer type, negative ones allowed where they
-/// mean something.  ShapeError beyond int64.
+/// One size or dimension as users write it: any integer type, negative where that has a meaning.
+/// ShapeError beyond int64.
 struct Dim {
   std::int64_t value;
   template <Integer I>
@@ -38,7 +38,7 @@ struct Dim {
 };
 
 /// The sizes of an array's dimensions; empty for a 0-d array, which holds one element.  Up to six
-/// are kept inside, for shapes are made and copied with every op.
+/// are stored inside, because shapes are made and copied with every op.
 class Shape {
  public:
   using value_type = std::size_t;
@@ -47,8 +47,8 @@ class Shape {
   using const_iterator = const std::size_t*;
 
   Shape() = default;
-  /// rank sizes that are `size`.  (Not of the rank alone: Clang 14 to 16 would take Shape{n} in a
-  /// generic lambda for it.)
+  /// rank sizes that are `size`.  (No constructor takes the rank alone: Clang 14 to 16 would call
+  /// it for Shape{n} in a generic lambda.)
   Shape(std::size_t rank, std::size_t size) {
     resize(rank);
     std::fill(begin(), end(), size);
@@ -96,7 +96,7 @@ class Shape {
   std::size_t& back() { return (*this)[-1]; }
   Size back() const { return (*this)[-1]; }
 
-  /// The sizes that are new are 0.
+  /// New sizes are 0.
   void resize(std::size_t rank) {
     if (rank > few_.size() && rank > rank_) {
       auto more = std::make_unique<std::size_t[]>(rank);
@@ -145,7 +145,7 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   return dtype == DType::float32 ? f.template operator()<float>() : f.template operator()<double>();
 }
 
-/// The product of the sizes; 1 for a 0-d shape.  ShapeError if that of those not 0 is over 2^60.
+/// The product of the sizes; 1 for a 0-d shape.  ShapeError if it exceeds 2^60, zeros apart.
 Size numel(const Shape& shape);
 
 /// "(2, 5, 7)", "(3,)", "()".
@@ -169,15 +169,15 @@ class Dims : public std::vector<std::int64_t> {
   Dims(I one) : std::vector<std::int64_t>{Dim(one).value} {}
 };
 
-/// The shape that a list of sizes names.  Throws ShapeError naming op if one is negative or their
-/// product overflows.
+/// A list of sizes as a shape.  Throws ShapeError naming op if one is negative or their product
+/// overflows.
 Shape to_shape(const Dims& sizes, const char* op);
 
 /// A dimension counted from the front: -1 is the last of rank.  Throws ValueError naming op if it
 /// is out of range.
 std::size_t normalize_dim(std::int64_t dim, std::size_t rank, const char* op);
 
-/// Where the flat-th element of a shape is, counted in row-major order.
+/// The indices of the flat-th element of a shape, in row-major order.
 std::vector<std::size_t> position(const Shape& shape, std::size_t flat);
 
 /// The row-major strides of a shape, in elements.

@@ -39,7 +39,7 @@ double Tensor::item() const {
 void Tensor::check_updatable() const {
   check<GraphError>(is_leaf(),
                     "update: this Tensor is the result of '{}'; update a leaf, or a detach() of it",
-                    requires_grad() ? impl().node->op : "");
+                    requires_grad() ? identity().node->op : "");
 }
 
 void Tensor::set_value(std::shared_ptr<const Value> value) {
@@ -51,10 +51,10 @@ void Tensor::set_value(std::shared_ptr<const Value> value) {
   if (value->dtype != dtype())
     fail<DTypeError>("update: the new value is {} but this Tensor is {}", to_string(value->dtype),
                      to_string(dtype()));
-  impl_->value = std::move(value);
+  identity_->value = std::move(value);
 }
 
-// The lender of a Value's memory may hold a Tensor whose memory has another lender, and so on.  The
+// The owner of a Value's memory may hold a Tensor whose memory has another owner, and so on.  The
 // rest of a long chain is queued in a list, because recursion would overflow the stack.
 Value::~Value() {
   constexpr int deepest = 100;
@@ -64,7 +64,7 @@ Value::~Value() {
     try {
       waiting->push_back(std::move(memory));
       return;
-    } catch (const std::bad_alloc&) {  // it goes now
+    } catch (const std::bad_alloc&) {  // destroyed at once, then
     }
   if (++depth > 1) {
     memory.reset();
@@ -134,33 +134,36 @@ Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes) {
 
 // ---- the graph ----
 
-void Tensor::Impl::let_go() noexcept {
+void Tensor::Identity::let_go() noexcept {
   detail::destroy(std::move(node));
   detail::destroy(std::move(frozen));
-  while (grad.use_count() == 1)  // a chain of them, too, ends in a loop
+  while (grad.use_count() == 1)  // a loop, because gradients may form a chain
     grad = std::move(grad->grad);
 }
 
-bool Tensor::is_leaf() const { return impl().node == nullptr || impl().node->sequence == 0; }
+bool Tensor::is_leaf() const {
+  return identity().node == nullptr || identity().node->sequence == 0;
+}
 
-static std::shared_ptr<Node> leaf_node(const std::shared_ptr<Tensor::Impl>& impl, DType dtype) {
+static std::shared_ptr<Node> leaf_node(const std::shared_ptr<Tensor::Identity>& identity,
+                                       DType dtype) {
   auto node = make_pooled<Node>();
   node->op = "leaf";
-  node->shape = impl->value->shape;
+  node->shape = identity->value->shape;
   node->dtype = dtype;
-  node->leaf = impl;
+  node->leaf = identity;
   return node;
 }
 
 Tensor& Tensor::requires_grad_(bool on) {
   check<GraphError>(is_leaf(),
                     "requires_grad_: this Tensor is the result of '{}'; only a leaf can change",
-                    requires_grad() ? impl().node->op : "");
+                    requires_grad() ? identity().node->op : "");
   if (on == requires_grad())
     return *this;
-  if (on && impl_->frozen == nullptr)
-    impl_->frozen = leaf_node(impl_, dtype());
-  std::swap(impl_->node, impl_->frozen);
+  if (on && identity_->frozen == nullptr)
+    identity_->frozen = leaf_node(identity_, dtype());
+  std::swap(identity_->node, identity_->frozen);
   return *this;
 }
 
@@ -168,29 +171,29 @@ void detail::convert(std::span<const Tensor> leaves, DType dtype) {
   struct Converted {
     std::shared_ptr<const Value> value;
     std::shared_ptr<Node> node;
-    std::shared_ptr<Tensor::Impl> grad;
+    std::shared_ptr<Tensor::Identity> grad;
   };
-  std::map<std::shared_ptr<Tensor::Impl>, Converted> all;
+  std::map<std::shared_ptr<Tensor::Identity>, Converted> all;
   for (const Tensor& x : leaves) {
     check<GraphError>(x.is_leaf(), "to: a Tensor of shape {} is the result of '{}', not a leaf",
-                      to_string(x.shape()), x.requires_grad() ? x.impl().node->op : "");
-    const auto& impl = x.handle();
-    if (x.dtype() == dtype || all.contains(impl))
+                      to_string(x.shape()), x.requires_grad() ? x.identity().node->op : "");
+    const auto& identity = x.handle();
+    if (x.dtype() == dtype || all.contains(identity))
       continue;
-    Converted& to = all[impl];
-    to.value = x.detach().to(dtype).impl().value;
-    if (impl->node != nullptr || impl->frozen != nullptr)
-      to.node = leaf_node(impl, dtype);
-    if (impl->grad != nullptr)
+    Converted& to = all[identity];
+    to.value = x.detach().to(dtype).identity().value;
+    if (identity->node != nullptr || identity->frozen != nullptr)
+      to.node = leaf_node(identity, dtype);
+    if (identity->grad != nullptr)
       to.grad = x.grad().detach().to(dtype).handle();
   }
-  for (auto& [impl, to] : all) {
-    auto& node = impl->node != nullptr ? impl->node : impl->frozen;
+  for (auto& [identity, to] : all) {
+    auto& node = identity->node != nullptr ? identity->node : identity->frozen;
     if (node != nullptr)
       to.node->hooks = std::move(node->hooks);
     node = std::move(to.node);
-    impl->value = std::move(to.value);
-    impl->grad = std::move(to.grad);
+    identity->value = std::move(to.value);
+    identity->grad = std::move(to.grad);
   }
 }
 
@@ -199,37 +202,37 @@ void Tensor::set_grad(const Tensor& gradient) {
     fail<ShapeError>("set_grad: a {} gradient of shape {} for a {} Tensor of shape {}",
                      to_string(gradient.dtype()), to_string(gradient.shape()), to_string(dtype()),
                      to_string(shape()));
-  check<ValueError>(!gradient.defined() || gradient.impl_ != impl_,
+  check<ValueError>(!gradient.defined() || gradient.identity_ != identity_,
                     "set_grad: a Tensor cannot be its own gradient; give it a detach()");
-  impl();
-  impl_->grad = gradient.impl_;
+  identity();
+  identity_->grad = gradient.identity_;
 }
 
 void Tensor::retain_grad() {
   check<GraphError>(requires_grad(), "retain_grad: this Tensor does not require a gradient");
   if (!is_leaf())  // a leaf keeps its gradient anyway
-    impl_->node->leaf = impl_;
+    identity_->node->leaf = identity_;
 }
 
 std::size_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
   check<GraphError>(requires_grad(), "register_hook: this Tensor does not require a gradient");
   check<ValueError>(hook != nullptr, "register_hook: there is no function to call");
-  auto& hooks = impl_->node->hooks;
-  static std::atomic<std::size_t> next_id{0};  // never used twice, so an old id removes nothing
+  auto& hooks = identity_->node->hooks;
+  static std::atomic<std::size_t> next_id{0};  // never reused, so an old id removes nothing
   const std::size_t id = next_id++;
   hooks.emplace_back(id, std::move(hook));
   return id;
 }
 
 void Tensor::remove_hook(std::size_t id) {
-  const auto& node = requires_grad() ? impl_->node : impl_->frozen;
+  const auto& node = requires_grad() ? identity_->node : identity_->frozen;
   if (node == nullptr)
     return;
   auto& hooks = node->hooks;
   const auto at = std::ranges::find(hooks, id, &std::pair<std::size_t, Node::Hook>::first);
   if (at == hooks.end())
     return;
-  const auto removed = std::move(*at);  // its end may do anything, so it comes last
+  const auto removed = std::move(*at);  // destroying the hook may run any code, so it comes last
   hooks.erase(at);
 }
 
@@ -245,7 +248,7 @@ Values::Values(std::initializer_list<Values> l) : list(l), is_list(true) {}
 
 namespace {
 
-// The shape of nested braces, as the first of each list has it.
+// The shape of nested braces, from the first element of each list.
 Shape shape_of(const Values& values) {
   Shape shape;
   for (const Values* v = &values; v->is_list; v = &v->list.front()) {
@@ -256,12 +259,12 @@ Shape shape_of(const Values& values) {
   return shape;
 }
 
-// Appends the numbers in row-major order.  Lists whose lengths differ from the shape's are ragged.
+// Appends the numbers in row-major order.  Throws if a list's length differs from the shape's.
 template <class T>
 void flatten_into(const char* op, const Values& values, const Shape& shape, std::size_t depth,
                   T*& out) {
   if (values.is_list != (depth < shape.size()))
-    fail<ShapeError>("{}: ragged braces: a number stands beside a list at depth {}", op, depth);
+    fail<ShapeError>("{}: ragged braces: a number next to a list at depth {}", op, depth);
   if (!values.is_list) {
     if constexpr (std::is_same_v<T, std::int64_t>) {
       const double number = values.number;
@@ -274,7 +277,7 @@ void flatten_into(const char* op, const Values& values, const Shape& shape, std:
     return;
   }
   if (std::cmp_not_equal(values.list.size(), shape[depth]))
-    fail<ShapeError>("{}: ragged braces: a list of {} stands beside a list of {} at depth {}", op,
+    fail<ShapeError>("{}: ragged braces: a list of {} next to a list of {} at depth {}", op,
                      values.list.size(), shape[depth], depth);
   for (const Values& v : values.list)
     flatten_into(op, v, shape, depth + 1, out);
@@ -315,7 +318,7 @@ void detail::count_nested(Shape& shape, std::size_t size, std::size_t depth) {
   if (depth == shape.size())
     shape.push_back(size);
   else if (shape[depth] != size)
-    fail<ShapeError>("tensor: ragged vectors: one of {} stands beside one of {} at depth {}", size,
+    fail<ShapeError>("tensor: ragged vectors: one of {} next to one of {} at depth {}", size,
                      shape[depth], depth);
 }
 
@@ -391,7 +394,7 @@ Tensor linspace(double start, double end, Size size, DType dtype) {
   check<ValueError>(size >= 0, "linspace: steps is {}; it must not be negative", size);
   const auto steps = static_cast<std::size_t>(size);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
-  // Counted from the nearer end, so that both ends are exact.
+  // Computed from the nearer end, so that both ends are exact.
   return generated(steps, dtype, [=](std::size_t i) {
     return i < (steps + 1) / 2 ? start + step * static_cast<double>(i)
                                : end - step * static_cast<double>(steps - 1 - i);
@@ -450,9 +453,9 @@ Tensor Tensor::operator[](const Slice& part) const {
 void Tensor::copy_(const Tensor& from) {
   check_updatable();
   check<ValueError>(from.defined(), "copy_: the Tensor to copy from is undefined");
-  const ModeGuard unseen({false, nullptr});  // by a Trace, too: it is no step of the computation
+  const ModeGuard unseen({false, nullptr});  // nor traced: it is no step of the computation
   const Tensor value = from.to(dtype());
-  set_value((value.shape() == shape() ? value : xgrad::expand(value, shape())).impl().value);
+  set_value((value.shape() == shape() ? value : xgrad::expand(value, shape())).identity().value);
 }
 void Tensor::fill_(double number) { copy_(scalar(number, dtype())); }
 

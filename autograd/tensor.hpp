@@ -31,14 +31,14 @@ enum class RoundingMode;
 struct Slice;
 
 namespace detail {
-/// Lets go of a node.  If it is the last handle, the node is destroyed: at once, or, while another
-/// is being destroyed on this thread, after that one.  Nodes hold nodes, in chains of
-/// any length: they are destroyed in a loop, not by recursion.
+/// Releases a node.  If this is the last handle, the node is destroyed: at once, or after another
+/// node whose destruction on this thread is under way.  Nodes hold nodes in chains of any length,
+/// so they are destroyed in a loop, not by recursion.
 void destroy(std::shared_ptr<Node> node) noexcept;
 }  // namespace detail
 
-/// A backward formula captures this in place of a Tensor: its value and its place in the graph.
-/// Unlike a Tensor's, these never change, so an update() between forward and backward cannot
+/// A backward formula captures this in place of a Tensor: the Tensor's value and its place in the
+/// graph at that time, which never change.  So an update() between forward and backward cannot
 /// corrupt a gradient.
 struct Saved {
   std::shared_ptr<const Value> value;
@@ -70,7 +70,7 @@ concept Element = std::same_as<T, float> || std::same_as<T, double>;
 struct Values {
   std::vector<Values> list;
   double number = 0;
-  std::int64_t integer = 0;  ///< the same, exactly, if is_integer
+  std::int64_t integer = 0;  ///< the same number, exact, if is_integer
   bool is_list = false, is_integer = false;
   template <Arithmetic N>
   Values(N n) : number(static_cast<double>(n)), is_integer(std::is_integral_v<N>) {
@@ -111,22 +111,22 @@ class DiscreteTensor;
 using Indices = DiscreteTensor<std::int64_t>;
 /// Truth values: comparisons return them, and where(), masked_fill() and attention take them.
 using Mask = DiscreteTensor<bool>;
-/// A Mask, but not braces: x[{0, 2}] is x[Slice{0, 2}].
+/// A type that is Mask itself: braces do not convert, so x[{0, 2}] is x[Slice{0, 2}].
 template <class M>
 concept MaskIndex = std::same_as<M, Mask>;
 
-/// An immutable array of things that are never differentiated.  Copying one copies a handle.
+/// An immutable array of integers or bools, never differentiated.  Copying one copies a handle.
 template <class T>
 class DiscreteTensor {
  public:
   DiscreteTensor() : DiscreteTensor(Array<T>()) {}
-  /// And no move: a handle that was given away names it still.
+  /// There is no move: a handle that was moved from would be empty.
   DiscreteTensor(const DiscreteTensor&) = default;
   DiscreteTensor& operator=(const DiscreteTensor&) = default;
   DiscreteTensor(Array<T> array) : array_(std::make_shared<const Array<T>>(std::move(array))) {}
   /// {0, 2, 1}, {{0, 1}, {2, 3}}; ShapeError if ragged.
   DiscreteTensor(std::initializer_list<Values> values);
-  /// From xtensor: no copy of a row-major container that is given away, else a copy.
+  /// From xtensor: a row-major container that is moved in is not copied; all else is.
   template <XtensorOfIntegers<T> E>
   DiscreteTensor(E&& expression);
   /// A std::vector of integers (for a Mask of bools), or of vectors of such vectors.
@@ -151,8 +151,8 @@ class DiscreteTensor {
   DiscreteTensor operator[](const Slice& slice) const;
   DiscreteTensor operator[](const MaskIndex auto& mask) const;
 
-  /// The elements from the one at `offset` on, as many as `shape` has.  Shares the memory.
-  DiscreteTensor window(std::size_t offset, const Shape& shape) const {
+  /// The elements from `offset` on, as many as `shape` has, on the same memory.
+  DiscreteTensor contiguous_view(std::size_t offset, const Shape& shape) const {
     return Array<T>(std::shared_ptr<T>(array_, const_cast<T*>(data()) + offset), shape);
   }
 
@@ -163,21 +163,22 @@ class DiscreteTensor {
 /// A multidimensional array of float32 or float64 that remembers how it was computed.
 ///
 /// Copying a Tensor copies a handle: both see the same value and the same gradient.  `a += b` and
-/// `a = a + b` make the handle `a` name a new Tensor and leave other handles on the old one alone;
-/// update(), copy_() and fill_() change a value.
+/// `a = a + b` let the handle `a` refer to a new Tensor and do not affect other handles; update(),
+/// copy_() and fill_() change the value.
 class Tensor {
  public:
-  struct Impl {
+  /// The state that all handles on one Tensor share.
+  struct Identity {
     std::shared_ptr<const Value> value;
     std::shared_ptr<Node> node;    ///< null: a constant
-    std::shared_ptr<Impl> grad;    ///< of leaves, and of others after retain_grad()
+    std::shared_ptr<Identity> grad;  ///< of leaves, and of others after retain_grad()
     std::shared_ptr<Node> frozen;  ///< a leaf's node after requires_grad_(false)
 
-    Impl(std::shared_ptr<const Value> v, std::shared_ptr<Node> n)
+    Identity(std::shared_ptr<const Value> v, std::shared_ptr<Node> n)
         : value(std::move(v)), node(std::move(n)) {}
-    Impl(const Impl&) = delete;
-    Impl& operator=(const Impl&) = delete;
-    ~Impl() {
+    Identity(const Identity&) = delete;
+    Identity& operator=(const Identity&) = delete;
+    ~Identity() {
       if (node.use_count() == 1 || grad != nullptr || frozen != nullptr)
         let_go();
     }
@@ -189,45 +190,44 @@ class Tensor {
   Tensor() = default;  ///< undefined: no value
   template <Element T>
   Tensor(Array<T>&& array) : Tensor(make_pooled<Value>(std::move(array)), nullptr) {}
-  /// From xtensor: no copy of a row-major container that is given away, else a copy.  Elements
-  /// other than float and double: use xt::cast<float>(...), or Indices and Mask.  Needs
-  /// xtensor.hpp.
+  /// From xtensor: a row-major container that is moved in is not copied; all else is.  For elements
+  /// other than float and double use xt::cast<float>(...), or Indices and Mask.  Needs xtensor.hpp.
   template <XtensorOfElements E>
   Tensor(E&& expression);
-  /// A std::vector's elements, without a copy if it is given away; 1-d unless sizes are given.
+  /// A std::vector's elements, not copied if it is moved in; 1-d unless sizes are given.
   template <Element T>
   explicit Tensor(std::vector<T> elements) {
-    const Dims size(elements.size());  // before they move: arguments are evaluated in any order
+    const Dims size(elements.size());  // before they move: the order of evaluation is open
     *this = Tensor(std::move(elements), size);
   }
   template <class T>
   Tensor(std::vector<T> elements, const Dims& sizes);
   Tensor(std::shared_ptr<const Value> value, std::shared_ptr<Node> node)
-      : impl_(make_pooled<Impl>(std::move(value), std::move(node))) {}
-  explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+      : identity_(make_pooled<Identity>(std::move(value), std::move(node))) {}
+  explicit Tensor(std::shared_ptr<Identity> identity) : identity_(std::move(identity)) {}
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) = default;
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & = default;
   Tensor& operator=(const Tensor&) && = delete;  ///< `t[0] = x` would not change t
 
-  bool defined() const { return impl_ != nullptr; }
-  const Shape& shape() const { return impl().value->shape; }
-  DType dtype() const { return impl().value->dtype; }
+  bool defined() const { return identity_ != nullptr; }
+  const Shape& shape() const { return identity().value->shape; }
+  DType dtype() const { return identity().value->dtype; }
   Size dim() const { return static_cast<Size>(shape().size()); }
   Size size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
   Size numel() const { return xgrad::numel(shape()); }
 
-  /// The value as an xtensor expression that shares the memory: it can be indexed, viewed, reduced
-  /// and assigned to an array, holds the elements as they are now through every later update(), and
-  /// cannot be written to.  DTypeError if T is not the dtype.  Needs xtensor.hpp.
+  /// The value as a read-only xtensor expression on the same memory: it can be indexed, viewed,
+  /// reduced and assigned to an array, and later updates do not change it.  DTypeError if T is not
+  /// the dtype.  Needs xtensor.hpp.
   template <class T>
   auto array() const;
-  /// The elements, row-major; good until the next update().  DTypeError if T is not the dtype.
-  /// Not from a temporary, whose elements would be gone: name the Tensor first.
+  /// The elements, row-major; valid until the next update().  DTypeError if T is not the dtype.
+  /// Not from a temporary, whose elements would be destroyed: name the Tensor first.
   template <class T>
   const T* data() const& {
-    const Value& value = *impl().value;
+    const Value& value = *identity().value;
     if (value.dtype != dtype_of<T>)
       wrong_dtype(dtype_of<T>);
     return value.data<T>();
@@ -238,42 +238,42 @@ class Tensor {
   double item() const;
 
   // ---- the graph ----
-  bool requires_grad() const { return impl().node != nullptr; }
+  bool requires_grad() const { return identity().node != nullptr; }
   bool is_leaf() const;
-  /// Makes a constant a leaf that gathers gradients, or a leaf a constant.  A leaf that is made a
-  /// constant and back is the same leaf, with its hooks, also for graphs from before; as long as it
-  /// is a constant, they leave its grad() alone.  GraphError on the result of an op.
+  /// Makes a constant a leaf that accumulates gradients, or a leaf a constant.  A leaf that becomes
+  /// a constant and a leaf again is the same leaf, with its hooks, also in older graphs; while it
+  /// is a constant, they do not change its grad().  GraphError on the result of an op.
   Tensor& requires_grad_(bool on = true);
-  /// The gathered gradient; undefined if there is none.
-  Tensor grad() const { return Tensor(impl().grad); }
+  /// The accumulated gradient; undefined if there is none.
+  Tensor grad() const { return Tensor(identity().grad); }
   void set_grad(const Tensor& gradient);  ///< an undefined one clears it
   void zero_grad() { set_grad({}); }      ///< as PyTorch's set_to_none
   void retain_grad();                     ///< makes backward() fill grad() of the result of an op
-  /// Calls hook with this Tensor's complete gradient in every run; its result, if defined,
-  /// replaces the gradient. Returns what remove_hook() takes.
+  /// Calls hook with this Tensor's complete gradient in every run; its result, if defined, replaces
+  /// the gradient.  Returns an id for remove_hook().
   std::size_t register_hook(std::function<Tensor(const Tensor&)> hook);
   void remove_hook(std::size_t id);
-  /// Adds d this / d leaf to the grad() of every leaf.  A Tensor of several elements needs the
-  /// gradient of its own.
+  /// Adds d this / d leaf to the grad() of every leaf.  Unless this has one element, its own
+  /// gradient is required.
   void backward() const;
   void backward(const Tensor& gradient) const;
   void backward(const GradOptions& options) const;
 
-  Tensor detach() const { return Tensor(impl().value, nullptr); }  ///< the same value, no graph
+  Tensor detach() const { return Tensor(identity().value, nullptr); }  ///< the same value, no graph
 
-  /// Changes the value: f is called with a copy, an `xt::xarray<float>&` or `xt::xarray<double>&`,
+  /// Changes the value: calls f with a copy, an `xt::xarray<float>&` or `xt::xarray<double>&`,
   /// which then becomes the value.  Graphs and Tensors that share the value keep the old one.
   /// ShapeError if f changed the shape; if anything throws, the value is as before.  GraphError on
-  /// the result of an op that requires a gradient, because its value would no longer be what its
-  /// graph says.  Needs xtensor.hpp.
+  /// the result of an op that requires a gradient, because the graph describes the old value.
+  /// Needs xtensor.hpp.
   template <class F>
   void update(F&& f);
-  /// The same with the values of another Tensor, broadcast and converted as PyTorch's copy_(), and
-  /// with one number.  They need no xtensor.hpp.
+  /// Changes the value to another Tensor's, broadcast and converted as by PyTorch's copy_(), or to
+  /// one number.  Needs no xtensor.hpp.
   void copy_(const Tensor& from);
   void fill_(double number);
   void zero_() { fill_(0); }
-  /// The same, with an array of this dtype and shape that becomes the value.
+  /// Changes the value to an array of the same dtype and shape.
   void set_value(std::shared_ptr<const Value> value);
   void check_updatable() const;  ///< GraphError unless this is a leaf
 
@@ -284,39 +284,39 @@ class Tensor {
   Tensor operator-() const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)
   Tensor operator[](const Slice& slice) const;  ///< x[Slice{0, 2}] is Python's x[0:2]
-  /// Where the mask, of the sizes of the first dimensions, is true: (n, the other sizes).
+  /// The elements at which the mask, of the first dimensions' sizes, is true: (n, the other sizes).
   Tensor operator[](const MaskIndex auto& mask) const;
 
-  const std::shared_ptr<Impl>& handle() const { return impl_; }
-  const Impl& impl() const {
-    if (impl_ == nullptr)
+  const std::shared_ptr<Identity>& handle() const { return identity_; }
+  const Identity& identity() const {
+    if (identity_ == nullptr)
       undefined();
-    return *impl_;
+    return *identity_;
   }
 
  private:
   [[noreturn]] static void undefined();
   [[noreturn]] void wrong_dtype(DType asked) const;
 
-  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<Identity> identity_;
 };
 
 inline Saved::Saved(const Tensor& x) {
   if (x.defined())
-    *this = {x.impl().value, x.impl().node};
+    *this = {x.identity().value, x.identity().node};
 }
 inline Tensor Saved::tensor() const { return value == nullptr ? Tensor() : Tensor(value, node); }
 
 namespace detail {
 
-/// The elements of a leaf for writing in place, after copying them if anything else shares them.
-/// For optimizers: whoever asks writes at once, and keeps no pointer.  Errors as of update().
+/// The elements of a leaf for writing in place, copied first if they are shared.  For optimizers,
+/// which write at once and keep no pointer.  Errors as of update().
 template <class T>
 T* writable_data(Tensor& x);
 
 /// Changes the dtype of leaves and constants behind all their handles, with their grad(): all or,
-/// if anything throws, none.  Graphs from before no longer reach them.  GraphError on the result of
-/// an op.
+/// if anything throws, none.  Older graphs no longer reach them.  GraphError on the result of an
+/// op.
 void convert(std::span<const Tensor> leaves, DType dtype);
 
 }  // namespace detail

@@ -19,7 +19,7 @@ namespace {
 
 thread_local std::string path;
 
-// The same value and place in the graph, unmoved by an update() of the original.
+// A snapshot of the value and the place in the graph, which an update() of x does not change.
 Tensor as_it_is(const Tensor& x) { return x.defined() ? Saved(x).tensor() : Tensor(); }
 
 std::string shapes(const Trace::Event& event) {
@@ -45,7 +45,7 @@ Trace::Trace(OnBackward on_backward)
 Trace::~Trace() { Mode::current().observer = before_; }
 
 std::optional<std::size_t> Trace::maker(const Tensor& x) const {
-  const auto found = x.defined() ? makers_.find(x.impl().value.get()) : makers_.end();
+  const auto found = x.defined() ? makers_.find(x.identity().value.get()) : makers_.end();
   return found == makers_.end() ? std::nullopt : std::optional(found->second);
 }
 
@@ -61,7 +61,7 @@ void Trace::on_forward(std::string_view op, std::span<const Tensor> inputs, cons
     event.inputs.push_back(as_it_is(x));
     event.made_by.push_back(maker(x));
   }
-  makers_[output.impl().value.get()] = events_.size();
+  makers_[output.identity().value.get()] = events_.size();
   events_.push_back(std::move(event));
   if (before_ != nullptr)
     before_->on_forward(op, inputs, output, forward);
@@ -115,7 +115,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::mutex profile_mutex;  // of all that follows
+std::mutex profile_mutex;  // guards all below
 const detail::RenewedInChild<profile_mutex> renewed_mutex;
 std::vector<Profile::Event> recorded;
 double profile_begin = 0;  // microseconds
@@ -161,7 +161,7 @@ void detail::Timed::start(const Node& node) {
   enter();
 }
 
-// Last, because nothing may throw after it: only a Timed that was constructed is destroyed.
+// Comes last, because nothing may throw after it: only a constructed Timed is destroyed.
 void detail::Timed::enter() {
   event_->thread = thread_number();
   outer_ = std::exchange(innermost, this);
@@ -177,12 +177,12 @@ void detail::Timed::stop() noexcept {
     outer_->inner_ += all;
   try {
     const std::lock_guard lock(profile_mutex);
-    if (profiling.load() && event_->begin >= profile_begin) {  // not of a Profile before this one
+    if (profiling.load() && event_->begin >= profile_begin) {  // skips events of an earlier Profile
       event_->begin -= profile_begin;
       event_->end -= profile_begin;
       recorded.push_back(std::move(*event_));
     }
-  } catch (const std::exception&) {  // no memory: the event is lost, and nothing else
+  } catch (const std::exception&) {  // out of memory: only this event is lost
   }
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Observing ops as they run: which ones, in which layer, on which values.
+// Traces record ops as they run, with layers and values; profiles measure their time.
 //
 //   Trace trace;
 //   const Tensor y = model(x);
@@ -7,7 +7,7 @@
 //   for (const auto& e : trace.events())
 //     ...  // e.op, e.scope, e.inputs, e.output, e.forward
 //
-// A Trace keeps the values of every op that ran: it is for looking, not for training.
+// A Trace keeps the values of every op that ran: use it for inspection, not for training.
 
 #include <atomic>
 #include <cstddef>
@@ -25,19 +25,19 @@
 namespace xgrad {
 
 /// While one lives, records every op that runs on this thread.  Ops of a backward run are recorded
-/// if it runs with create_graph; ops inside another op's forward are not.  Two Traces that live at
-/// the same time both record; the younger one must end first.
+/// if it runs with create_graph; ops inside another op's forward are not.  Traces may be nested;
+/// the inner one must end first.
 class Trace final : public Observer {
  public:
   struct Event {
     std::string op;     ///< "matmul"
     std::string scope;  ///< "h.0.attn", or "" outside of any Scope
-    /// Values as they were: a later update() does not show.  Undefined where an optional input was
-    /// left out.
+    /// Values at the time of the op: a later update() does not change them.  Undefined for an
+    /// absent optional input.
     std::vector<Tensor> inputs;
-    /// Which of events() made each input; none if it came from outside.
+    /// The index in events() of each input's op; none if the input is from outside.
     std::vector<std::optional<std::size_t>> made_by;
-    Tensor output;    ///< output.impl().node is the op's node, null if it has no graph
+    Tensor output;    ///< output.identity().node is the op's node, null if it has no graph
     Forward forward;  ///< computes the op again: forward(inputs), or on other inputs
   };
   /// Called in a backward run, after the formula of `node`, for each of its inputs that has a
@@ -51,7 +51,7 @@ class Trace final : public Observer {
   ~Trace() override;
 
   const std::vector<Event>& events() const { return events_; }
-  /// Which of events() was the last to have this value as its output.
+  /// The index in events() of the last op whose output has this value.
   std::optional<std::size_t> maker(const Tensor& x) const;
   void clear();  ///< forgets all events and goes on
 
@@ -64,26 +64,26 @@ class Trace final : public Observer {
   OnBackward on_backward_;
   Observer* before_;
   std::vector<Event> events_;
-  std::unordered_map<const Value*, std::size_t> makers_;  // their outputs, which live as long
+  std::unordered_map<const Value*, std::size_t> makers_;  // by their outputs, which live as long
 };
 
-/// A table of what ran, one line an op: its number from 1, its name, the numbers of the ops that
-/// made its inputs ("-" for what came from outside), its scope, and the shapes "inputs -> output".
+/// A table with one line for each op: its number from 1, its name, the numbers of the ops that made
+/// its inputs ("-" for an input from outside), its scope, and the shapes "inputs -> output".
 std::string to_string(const Trace& trace);
-/// The same of these events, with "* " before those marked.
+/// The same for these events, with "* " before the marked ones.
 std::string to_string(const std::vector<Trace::Event>& events,
                       const std::vector<bool>& marked = {});
 
-/// While one lives, ops on this thread are recorded under this name, below the names of the Scopes
-/// around it: "h.0" and in it "attn" give "h.0.attn".  Costs one branch without an observer; a
-/// Trace does not see the name of a Scope that was entered before the Trace.
+/// While one lives, ops on this thread are recorded under this name, below the names of enclosing
+/// Scopes: "h.0" and in it "attn" give "h.0.attn".  Costs one branch without an observer.  A Trace
+/// does not see the name of a Scope that was entered before the Trace.
 class Scope {
  public:
   explicit Scope(std::string_view name) {
     if (Mode::current().observer != nullptr) [[unlikely]]
       enter(name);
   }
-  /// "h", 0 gives "h.0", without making that string if there is no observer.
+  /// "h", 0 gives "h.0"; the string is not made if there is no observer.
   Scope(std::string_view name, std::size_t index) {
     if (Mode::current().observer != nullptr) [[unlikely]]
       enter(std::string(name) + '.' + std::to_string(index));
@@ -105,17 +105,17 @@ class Scope {
   std::size_t length_before_ = 0;
 };
 
-// Where the time goes: each op's forward and backward, on all threads (torch.profiler).
+// A profile: the time of each op's forward and backward, on all threads (torch.profiler).
 
 /// While one lives, ops on all threads are timed; ValueError if there is one already.  Read the
-/// results when no op runs.
+/// results while no op runs.
 class Profile {
  public:
   struct Event {
     std::string name;    ///< "linear", "linear backward", "AdamW"
-    std::size_t thread;  ///< numbered from 0 as they come
+    std::size_t thread;  ///< numbered from 0 by their first events
     double begin, end;   ///< microseconds since the Profile was made
-    double self;         ///< microseconds less those of ops within
+    double self;         ///< microseconds without those of nested events
   };
 
   Profile();
@@ -124,7 +124,7 @@ class Profile {
   ~Profile();
 
   std::vector<Event> events() const;
-  /// A line for each name, by falling self time: calls, milliseconds, share of the sum.
+  /// One line for each name, by falling self time: calls, milliseconds, share of the sum.
   std::string table() const;
 };
 
@@ -132,7 +132,7 @@ namespace detail {
 
 inline std::atomic<bool> profiling{false};
 
-/// Times what happens while it lives, if there is a Profile; costs a load and a branch if not.
+/// Times its own lifetime, if there is a Profile; costs a load and a branch otherwise.
 class Timed {
  public:
   explicit Timed(std::string_view name) {

@@ -7,8 +7,8 @@
 
 namespace xgrad {
 
-// Pointers are taken when nothing is shared any more: copying one Tensor's elements may free those
-// that another one, its gradient, has been pointing to.  The loop allocates nothing.
+// Pointers are taken after all sharing has ended: copying one Tensor's elements may free those to
+// which another one's pointer, its gradient's, leads.  The loop allocates nothing.
 void update_elements(std::string_view name, std::span<const ElementUpdate> updates) {
   const detail::Timed timed(name);
   for (std::size_t i = 0; i < updates.size(); ++i)
@@ -49,9 +49,9 @@ void update_elements(std::string_view name, std::span<const ElementUpdate> updat
 
 namespace {
 
-using Levels = std::vector<std::vector<ElementUpdate>>;  // a level needs the levels before it
+using Levels = std::vector<std::vector<ElementUpdate>>;  // a level depends on those before it
 
-// Adds the additions of a list's tree to their levels, and returns how many levels it has.
+// Adds the sums of a list's tree to their levels, and returns the number of levels.
 std::size_t add_tree(std::span<Tensor> list, Levels& levels) {
   if (list.size() < 2)
     return 0;

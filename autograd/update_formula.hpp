@@ -20,7 +20,7 @@ const std::array<B, N>& as_array(const std::array<B, N>& x) {
   return x;
 }
 
-// The last elements go through padded registers: every element sees the same instructions.  The
+// The last elements go through padded registers, so every element sees the same instructions.  The
 // formula is a copy, which stores cannot change, so its constants stay in registers.
 template <class T, class F, std::size_t... K>
 void update_range(F formula, void* const* data, std::size_t begin, std::size_t end,
@@ -48,16 +48,15 @@ using second_of = T;
 
 }  // namespace detail
 
-/// The update x, y, ... = formula(x, y, ...), element by element.  The formula is given a register
-/// of each Tensor, and returns what becomes the first one's elements, or a std::array of what
-/// becomes the first ones'.  It may use + - * /, the functions of kernels/simd.hpp, and c(x,
-/// number) for a constant of x's type.
+/// The update x, y, ... = formula(x, y, ...), element by element.  The formula takes a register of
+/// each Tensor and returns the new elements of the first, or a std::array for the first ones.  It
+/// may use + - * /, the functions of kernels/simd.hpp, and c(x, number) for a constant of x's type.
 template <class F, std::same_as<Tensor>... X>
 ElementUpdate element_update(const F& formula, const X&... tensors) {
   using Result = decltype(detail::as_array(formula(detail::second_of<simd::Batch<float>, X>()...)));
   constexpr std::size_t written = std::tuple_size_v<std::remove_cvref_t<Result>>;
   static_assert(written <= sizeof...(X),
-                "a formula returns at most as many results as it is given");
+                "a formula returns at most as many results as it has arguments");
   return {{tensors...}, written, [formula](DType dtype, void* const* data, auto begin, auto end) {
             dispatch(dtype, [&]<class T>() {
               detail::update_range<T>(formula, data, begin, end, std::index_sequence_for<X...>());

@@ -1,7 +1,7 @@
 #pragma once
-// The bridge to xtensor: Tensors, Indices and Masks from its expressions, and their values as
-// expressions.  The only header that includes xtensor; it hides the differences between its
-// versions.
+// The bridge to xtensor: converts xtensor expressions to Tensors, Indices and Masks, and their
+// values to expressions.  The only header that includes xtensor; it hides the differences between
+// xtensor's versions.
 
 #if defined(__aarch64__) && defined(XTENSOR_USE_XSIMD)
 #include <xgrad/autograd/kernels/simd.hpp>  // before xtensor's xsimd
@@ -16,9 +16,9 @@
 #include <xtensor/views/xview.hpp>
 #else
 #include <xtensor/xtensor_config.hpp>
-// The order of these three matters: each needs what the one before it declares.
+// Their order matters: each needs the declarations of the one before it.
 #include <xtensor/xshape.hpp>
-// (kept apart from its neighbours so that the formatter does not sort it)
+// (a separate block, so that the formatter does not sort it)
 #include <xtensor/xtensor_forward.hpp>
 // (as above)
 #include <xtensor/xexpression_traits.hpp>
@@ -47,15 +47,15 @@ struct xt::detail::xtype_for_shape<xt::dynamic_shape<std::size_t>> {
 
 namespace xgrad {
 
-/// A row-major xtensor array.  The allocator is named here and not left to xtensor's default, which
-/// changes with the compiler's flags: a program that is built without our flags must agree with the
-/// library on what an array is.
+/// A row-major xtensor array.  It names the allocator, because xtensor's default depends on
+/// compiler flags: a program that is built with other flags must agree with the library on the
+/// type.
 template <class T>
 using XArray = xt::xarray<T, xt::layout_type::row_major, Allocator<T>>;
 
 namespace detail {
 
-// Containers that own their elements: a moved one can be kept in place of a copy.
+// Containers that own their elements: moving one avoids a copy.
 template <class E>
 inline constexpr bool is_container = false;
 template <class S, xt::layout_type L, class Sizes, class Tag>
@@ -109,7 +109,7 @@ DiscreteTensor<T>::DiscreteTensor(E&& expression)
 template <class E>
 auto Tensor::array() const {
   const E* const first = static_cast<const Tensor&>(*this).data<E>();
-  return detail::as_xtensor(std::shared_ptr<const E>(impl().value->memory, first), shape());
+  return detail::as_xtensor(std::shared_ptr<const E>(identity().value->memory, first), shape());
 }
 
 template <class T>

@@ -1,8 +1,8 @@
-# Writes the version and the commit that is checked out as C++, where they have changed since:
+# Writes the version and the current commit as C++, if they have changed:
 # cmake -DSOURCE=folder -DVERSION=0.1.0 -DOUTPUT=build.cpp -P XgradCommit.cmake
 set(commit "")
 find_program(git git)
-if(git AND EXISTS "${SOURCE}/.git")  # (not the commit of something around it)
+if(git AND EXISTS "${SOURCE}/.git")  # (not an enclosing project's)
   execute_process(COMMAND "${git}" describe --always --dirty --exclude * WORKING_DIRECTORY "${SOURCE}"
                   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()

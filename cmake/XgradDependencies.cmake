@@ -1,4 +1,4 @@
-# The libraries that xgrad is built on.  All missing ones are named at once, with the command that installs it.
+# The libraries that xgrad needs.  Names all missing ones at once, with the command that installs them.
 set(xgrad_packages Threads fmt xtl xtensor xtensor-blas xsimd utf8cpp nlohmann_json)
 if(XGRAD_EXAMPLES)
   list(APPEND xgrad_packages CLI11)
@@ -15,8 +15,8 @@ foreach(package IN LISTS xgrad_packages)
     message(STATUS "${package} ${${package}_VERSION}")
   endif()
 endforeach()
-list(APPEND CMAKE_PREFIX_PATH /opt/homebrew/opt/openblas /usr/local/opt/openblas)  # Homebrew links it nowhere else
-foreach(library xxhash utf8proc pcre2)  # which have no package file everywhere
+list(APPEND CMAKE_PREFIX_PATH /opt/homebrew/opt/openblas /usr/local/opt/openblas)  # Homebrew's location
+foreach(library xxhash utf8proc pcre2)  # not all systems have package files for these
   string(TOUPPER ${library} upper)
   find_path(XGRAD_${upper}_INCLUDE ${library}.h)
   find_library(XGRAD_${upper}_LIBRARY NAMES ${library} ${library}-8)
@@ -24,7 +24,7 @@ foreach(library xxhash utf8proc pcre2)  # which have no package file everywhere
     list(APPEND xgrad_missing ${library})
   endif()
 endforeach()
-find_package(BLAS QUIET)  # BLA_VENDOR asks for one of several, such as Intel10_64lp_seq or FLAME
+find_package(BLAS QUIET)  # BLA_VENDOR chooses one of several, such as Intel10_64lp_seq or FLAME
 if(NOT BLAS_FOUND)
   list(APPEND xgrad_missing BLAS)
 endif()
@@ -33,7 +33,7 @@ if(xgrad_missing)
   message(FATAL_ERROR "xgrad: not found: ${xgrad_missing}. On Debian and Ubuntu, scripts/setup installs all that is needed.")
 endif()
 
-# The reference BLAS links just as well as a fast one and is many times slower, so say which one this is.
+# The reference BLAS links as well and is many times slower, so this prints which BLAS it is.
 list(GET BLAS_LIBRARIES 0 xgrad_blas)
 file(REAL_PATH "${xgrad_blas}" xgrad_blas)
 message(STATUS "BLAS: ${xgrad_blas}")

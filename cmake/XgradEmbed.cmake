@@ -1,4 +1,4 @@
-# Styles and scripts of pages, as C++ strings: cmake "-DFILES=a/page.css;a/page.js" -DOUTPUT=assets.cpp -P XgradEmbed.cmake
+# Turns styles and scripts of pages into C++ strings: cmake "-DFILES=a/page.css;a/page.js" -DOUTPUT=assets.cpp -P XgradEmbed.cmake
 # The file page.css becomes xgrad::pages::detail::page_css (pages/assets.hpp declares it).
 set(text "#include <xgrad/pages/assets.hpp>\n\nnamespace xgrad::pages::detail {\n")
 foreach(file IN LISTS FILES)

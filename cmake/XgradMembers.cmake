@@ -1,6 +1,6 @@
 # Ops as members of Tensor, x.softmax(-1), made from the declarations in ops.hpp and in the headers of autograd/ops/ that it includes:
-# below a title with the word "members", what takes a Tensor first.  tensor.hpp includes the declarations, tensor.cpp the
-# definitions.  A template's definition is written by hand.  So for what takes a DiscreteTensor<T> first: tensor.hpp includes the
+# functions with a Tensor as first argument, below a title with the word "members".  tensor.hpp includes the declarations, tensor.cpp the
+# definitions.  A template's definition is written by hand.  The same for functions of a DiscreteTensor<T>: tensor.hpp includes the
 # declarations, ops/indices.hpp the definitions, and ops/indices.cpp each op for Indices and for Masks.
 file(READ autograd/ops.hpp text)
 string(REGEX MATCHALL "autograd/ops/[a-z_]+\\.hpp" parts "${text}")

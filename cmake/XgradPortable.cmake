@@ -1,8 +1,8 @@
-# The portable build (XGRAD_NATIVE=OFF) on x86-64 Linux.  The layers that hold loops are shared libraries, compiled three
-# times: for any processor (SSE2), for AVX2 and for AVX-512.  The last two lie in glibc-hwcaps/ beside the first, where the
-# dynamic loader (glibc 2.33 and newer) takes the best that the processor can run.  A process has one of them whole, so an
-# inline function that was compiled for a newer processor is never among what an older one runs.
-# Elsewhere there is the plain build alone.
+# The portable build (XGRAD_NATIVE=OFF) on x86-64 Linux.  The layers with loops are shared libraries, compiled three
+# times: for any processor (SSE2), for AVX2 and for AVX-512.  The last two are in glibc-hwcaps/ next to the first, where the
+# dynamic loader (glibc 2.33 and newer) chooses the best for the processor.  A process loads exactly one, so it never runs an
+# inline function that was compiled for a newer processor.
+# Other systems have only the plain build.
 set(xgrad_levels "")
 if(NOT XGRAD_NATIVE AND NOT XGRAD_SANITIZE AND CMAKE_SYSTEM_NAME STREQUAL Linux AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   include(CheckCXXCompilerFlag)
@@ -14,7 +14,7 @@ if(NOT XGRAD_NATIVE AND NOT XGRAD_SANITIZE AND CMAKE_SYSTEM_NAME STREQUAL Linux 
   endif()
 endif()
 
-# Makes `target`, a shared library whose properties are set, once more for each level.
+# Repeats `target`, a shared library with its properties, for each level.
 function(xgrad_for_each_level target)
   get_target_property(directory ${target} LIBRARY_OUTPUT_DIRECTORY)
   if(NOT directory)

@@ -23,7 +23,7 @@ constexpr std::uint32_t none = 0xFFFFFFFF;
 
 using IdsByBytes = std::unordered_map<std::string_view, std::uint32_t>;
 
-/// Added tokens, of which the longest is found first.
+/// Finds added tokens in a text, the longest first.
 class AddedTokens {
  public:
   void add(AddedToken token) {
@@ -32,8 +32,8 @@ class AddedTokens {
     auto& as_long = by_length_[token.text.size()];
     as_long.emplace(token.text, std::move(token));
   }
-  /// Calls plain() with each part of a text without them, and found() with each of them.  A special
-  /// one that is to be text covers others, too.
+  /// Splits a text: plain() gets each part between added tokens, found() each token.  A special
+  /// token that stays text hides others within it.
   template <class Plain, class Found>
   void split(std::string_view text, SpecialTokens special, const Plain& plain,
              const Found& found) const {
@@ -69,7 +69,7 @@ struct BytePairs::Tables {
   explicit Tables(Parts all);
   Tables(const Tables&) = delete;  // they point to parts
 
-  /// The ids of a piece.
+  /// The ids of a pre-token.
   void merge(std::string_view piece, std::vector<std::uint32_t>& ids) const {
     ids.clear();
     for (const char c : piece)
@@ -85,14 +85,14 @@ struct BytePairs::Tables {
   const PreTokenizer pre_tokenizer{parts.splits};
   std::array<std::uint32_t, 256> byte_ids{};
   std::unordered_map<std::uint64_t, Merge> merges;
-  IdsByBytes whole;                  // the pieces that become one token
+  IdsByBytes whole;                  // pre-tokens that are one token
   std::size_t text_size;             // BytePairs::text_size()
   std::array<AddedTokens, 2> added;  // before and after normalization
 };
 
 BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), text_size(parts.tokens.size()) {
   const auto& tokens = parts.tokens;
-  // Added tokens, and those of them whose bytes stand for nothing but their text.
+  // Added tokens, and those whose bytes only stand for their text.
   std::vector<bool> is_added(tokens.size()), alone(tokens.size());
   const auto shown = [&](std::uint32_t id) {
     return fmt::format("'{}' (id {})", printable_name(tokens[id]), id);
@@ -104,7 +104,7 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), text_size(parts.to
     check<ValueError>(written || (token.id < tokens.size() && token.text == tokens[token.id]),
                       "BytePairs: the added token '{}' is not that of its id, {}", name, token.id);
     check<ValueError>(!is_added[token.id] && texts.insert(token.text).second,
-                      "BytePairs: the added token '{}' is there twice", name);
+                      "BytePairs: the added token '{}' is given twice", name);
     check<ValueError>(!token.text.empty() && utf8::is_valid(token.text.begin(), token.text.end()),
                       "BytePairs: the added token '{}' is empty, or not UTF-8", name);
     is_added[token.id] = true;
@@ -120,10 +120,10 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), text_size(parts.to
       continue;
     if (const auto [at, is_new] = by_bytes.emplace(tokens[id], id); !is_new)
       fail<ValueError>("BytePairs: {} has the bytes of id {}", shown(id), at->second);
-    // Files, where these are names in one list, could not tell them apart.
+    // A file has all these names in one list and could not tell them apart.
     if (!is_added[id] && texts.contains(written_token(tokens[id])))
       fail<ValueError>(
-          "BytePairs: the added token '{}' is how id {} is written: give it another text",
+          "BytePairs: the added token '{}' is the written form of id {}: give it another text",
           printable_name(written_token(tokens[id])), id);
   }
   byte_ids.fill(none);
@@ -135,21 +135,21 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), text_size(parts.to
     const auto [left, right] = parts.merges[rank];
     for (const std::uint32_t id : {left, right})
       check<ValueError>(id < tokens.size() && !alone[id],
-                        "BytePairs: merge {} is of id {}, which is an added token's, or none's",
-                        rank, id);
+                        "BytePairs: merge {} names id {}, which is an added token or none", rank,
+                        id);
     const auto joined = by_bytes.find(tokens[left] + tokens[right]);
     if (joined == by_bytes.end())
-      fail<ValueError>("BytePairs: merge {} joins {} and {}, which together are no token", rank,
+      fail<ValueError>("BytePairs: merge {} joins {} and {}, whose joined bytes are no token", rank,
                        shown(left), shown(right));
     check<ValueError>(
         merges.emplace(std::uint64_t{left} << 32 | right, Merge{rank, joined->second}).second,
-        "BytePairs: merge {} is there twice", rank);
+        "BytePairs: merge {} is given twice", rank);
     in_merge[left] = in_merge[right] = in_merge[joined->second] = true;
   }
   while (text_size > 0 && is_added[text_size - 1] && !in_merge[text_size - 1] &&
          (alone[text_size - 1] || tokens[text_size - 1].size() > 1))
     --text_size;
-  // A token's bytes become that token by merging, as a rule, and then need not be merged.
+  // Bytes that merge to their own token need no entry in `whole`.
   std::vector<std::uint32_t> merged;
   for (const auto& [bytes, id] : by_bytes) {
     if (!parts.ignore_merges)
@@ -218,10 +218,10 @@ std::optional<std::int64_t> BytePairs::find(std::string_view text) const {
 
 namespace {
 
-/// Counts of all pairs in the words of a text, kept right as pairs are merged.
+/// Counts all pairs in the words of a text, and updates the counts as pairs are merged.
 class Learner {
  public:
-  /// A word of these ids that occurs so often.
+  /// Adds a word of these ids, with the number of its occurrences.
   void add_word(std::vector<std::uint32_t> ids, std::int64_t count) {
     const auto word = static_cast<std::uint32_t>(words_.size());
     for (std::size_t i = 0; i + 1 < ids.size(); ++i)
@@ -229,7 +229,7 @@ class Learner {
     words_.push_back({std::move(ids), count});
   }
 
-  /// The most frequent pair, of several the one of the lowest ids, unless there is none.
+  /// The most frequent pair, the one of the lowest ids among equals; none if there is no pair.
   std::optional<std::uint64_t> most_frequent() {
     std::ranges::sort(grown_);
     grown_.erase(std::unique(grown_.begin(), grown_.end()), grown_.end());
@@ -242,13 +242,13 @@ class Learner {
       if (now == count && now > 0)
         return ~inverted;
       queue_.pop();
-      if (now < count && now > 0)  // it fell since it was put there
+      if (now < count && now > 0)  // the count fell after it was queued
         queue_.emplace(now, inverted);
     }
     return std::nullopt;
   }
 
-  /// Makes one token of a pair, from left to right.
+  /// Replaces a pair by one token, from left to right.
   void merge(std::uint64_t pair, std::uint32_t id) {
     const auto left = static_cast<std::uint32_t>(pair >> 32),
                right = static_cast<std::uint32_t>(pair);
@@ -286,7 +286,7 @@ class Learner {
   };
   struct Pair {
     std::int64_t count = 0;
-    std::vector<std::uint32_t> words = {};  // where it is, or was
+    std::vector<std::uint32_t> words = {};  // words that contain it, or did
   };
 
   static std::uint64_t key(std::uint32_t left, std::uint32_t right) {
@@ -304,7 +304,7 @@ class Learner {
 
   std::vector<Word> words_;
   std::unordered_map<std::uint64_t, Pair> pairs_;
-  std::vector<std::uint64_t> grown_;                                   // since the queue was asked
+  std::vector<std::uint64_t> grown_;                                   // since the last query
   std::priority_queue<std::pair<std::int64_t, std::uint64_t>> queue_;  // counts, pairs inverted
 };
 
@@ -326,7 +326,7 @@ BytePairs BytePairs::learn(std::string_view utf8, Size vocab_size,
   std::ranges::sort(order, {}, [](std::uint32_t byte) { return byte_characters()[byte]; });
   std::array<std::uint32_t, 256> byte_ids{};
   std::unordered_map<std::string, std::uint32_t> by_bytes;
-  const auto token = [&](std::string bytes) {  // that there is, or a new one
+  const auto token = [&](std::string bytes) {  // the id of a token, new or known
     const auto [at, is_new] =
         by_bytes.emplace(bytes, static_cast<std::uint32_t>(parts.tokens.size()));
     if (is_new)
@@ -353,7 +353,7 @@ BytePairs BytePairs::learn(std::string_view utf8, Size vocab_size,
     const auto left = static_cast<std::uint32_t>(*pair >> 32),
                right = static_cast<std::uint32_t>(*pair);
     const std::uint32_t id = token(parts.tokens[left] + parts.tokens[right]);
-    // A token that is made in two ways may meet again a token that it met before.
+    // A token that is made in two ways may form the same pair again.
     if (merged.insert(*pair).second)
       parts.merges.emplace_back(left, right);
     learner.merge(*pair, id);

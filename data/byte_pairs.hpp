@@ -1,5 +1,5 @@
 #pragma once
-// Byte-level byte-pair encoding: the vocabularies of GPT-2 and its successors, and one's own.
+// Byte-level byte-pair encoding: the vocabularies of GPT-2 and its successors, and learned ones.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,25 +15,25 @@
 
 namespace xgrad::text {
 
-/// A token that is looked for in a text before it is cut into pieces.  If its text is how the bytes
-/// of its id are written (written_token()), text without it becomes that id by merging, as well.
+/// A token that is searched for in a text before pre-tokenization.  If its text is the written form
+/// (written_token()) of its id's bytes, merging may give that id, too.
 struct AddedToken {
   std::string text;
   std::uint32_t id = 0;
-  bool special = true;      ///< a sign such as <|endoftext|>, not a word
-  bool normalized = false;  ///< looked for after normalization, in what the others leave
+  bool special = true;      ///< a control token such as <|endoftext|>, not a word
+  bool normalized = false;  ///< searched for after normalization, in the remaining text
 
   friend bool operator==(const AddedToken&, const AddedToken&) = default;
 };
 
-/// The text of a special token becomes tokens as any text does, or that token.  The text of an
-/// AddedToken that is not special always becomes its token, but within the text of a special one.
+/// Whether the text of a special token is encoded as ordinary text or as that token.  The text of
+/// other AddedTokens always becomes their token, except within the text of a special one.
 enum class SpecialTokens : std::uint8_t { as_text, recognised };
 
 /// A vocabulary whose tokens are bytes (Sennrich, Haddow and Birch, arXiv:1508.07909; Radford et
-/// al. 2019).  A text is cut into pieces by a PreTokenizer; in each, pairs of tokens are merged,
-/// the earliest merge of the list first, beginning with the tokens of single bytes.  Ids are those
-/// of HuggingFace's tokenizers with add_special_tokens=False.  Copies share their memory.
+/// al. 2019).  A PreTokenizer splits a text; in each part, pairs of tokens are merged, the earliest
+/// merge of the list first, beginning with the tokens of single bytes.  Ids are those of
+/// HuggingFace's tokenizers with add_special_tokens=False.  Copies share their memory.
 ///
 ///     const auto vocabulary = text::BytePairs::learn(utf8, 1024, {"<|endoftext|>"});
 ///     const text::Ids ids = vocabulary.encode(utf8);
@@ -44,47 +44,45 @@ enum class SpecialTokens : std::uint8_t { as_text, recognised };
 ///     std::cout << characters.finish();
 class BytePairs {
  public:
-  /// All that a vocabulary is.
+  /// The definition of a vocabulary.
   struct Parts {
     std::vector<std::string> tokens;  ///< bytes, by id
-    /// Ids, in the order of their ranks; two become the token of their joined bytes.
+    /// Pairs of ids, by rank; a pair becomes the token of its joined bytes.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> merges;
     std::vector<AddedToken> added;
     std::vector<PatternSplit> splits = {{}};  ///< GPT-2's
-    bool nfc = false;                         ///< a text is brought into that form first
-    bool ignore_merges = false;               ///< a piece that is a token is not merged
+    bool nfc = false;                         ///< normalize a text to that form first
+    bool ignore_merges = false;               ///< do not merge a pre-token that is a token
 
     friend bool operator==(const Parts&, const Parts&) = default;
   };
 
   /// Throws ValueError, which names the token or the merge, if two tokens have the same bytes, if
-  /// an added one has the text of another's written_token(), or if a merge joins what there is not.
-  /// Bytes of which there is no token are left out of texts, as in HuggingFace's: SmolLM2 has none
-  /// of some that are in no text.
+  /// an added one has the text of another's written_token(), or if a merge joins ids to no token.
+  /// Bytes without a token are dropped from texts, as in HuggingFace's: SmolLM2 lacks some bytes
+  /// that occur in no text.
   explicit BytePairs(Parts parts);
 
   /// The vocabulary of a text: 256 tokens of one byte, in the order of byte_characters(), one for
-  /// each merge, and the special ones; fewer than `vocab_size` if no two tokens of a piece are
-  /// left to merge.  The pair is merged that occurs most often; of those that occur as often, that
-  /// of the lowest first id, then of the lowest second id.  These are HuggingFace's BpeTrainer's,
-  /// where special tokens come last, unless its Unicode knows letters that PCRE2's does not.
-  /// Bytes that are not UTF-8 become U+FFFD.  Throws ValueError if `vocab_size` has no room for the
-  /// bytes and the special tokens.
+  /// each merge, and the special ones; fewer than `vocab_size` if no pair is left to merge.  Merges
+  /// the most frequent pair; among equals the one of the lowest first id, then of the lowest
+  /// second.  The result is that of HuggingFace's BpeTrainer, with special tokens last, unless its
+  /// Unicode knows letters that PCRE2's does not.  Bytes that are not UTF-8 become U+FFFD.  Throws
+  /// ValueError if `vocab_size` is smaller than the number of bytes and special tokens.
   static BytePairs learn(std::string_view utf8, Size vocab_size,
                          const std::vector<std::string>& special = {},
                          const std::vector<PatternSplit>& splits = {{}});
 
   Size size() const { return static_cast<Size>(parts().tokens.size()); }
-  /// size() without added tokens at the end that text does not become by merging.
+  /// size() without added tokens at the end that merging cannot give.
   std::size_t text_size() const;
   const Parts& parts() const;
 
-  /// The tokens of a text.  Bytes that are not UTF-8 become U+FFFD first, as by
-  /// replace_invalid_utf8().
+  /// The tokens of a text.  Bytes that are not UTF-8 become U+FFFD first (replace_invalid_utf8()).
   Ids encode(std::string_view utf8, SpecialTokens special = SpecialTokens::as_text) const;
 
-  /// The bytes that ids stand for, which need not be whole characters: Utf8Stream and
-  /// replace_invalid_utf8() make them text to show.  Throws ValueError for an id not below size().
+  /// The bytes of ids, which may end within a character: Utf8Stream and replace_invalid_utf8() make
+  /// them printable.  Throws ValueError for an id not below size().
   std::string decode(const Ids& ids) const;
   /// The bytes of one token.  Throws ValueError as decode() does.
   const std::string& bytes(std::int64_t id) const;

@@ -35,7 +35,7 @@ std::int64_t Ids::operator[](std::size_t i) const {
 
 Ids Ids::part(std::size_t first, std::size_t count) const {
   check<ValueError>(first <= size_ && count <= size_ - first,
-                    "Ids: there are {}, so no {} from number {} on", size_, count, first);
+                    "Ids: there are {}, not {} from number {} on", size_, count, first);
   const auto* const begin = static_cast<const char*>(memory_.get()) + first * itemsize_;
   return {std::shared_ptr<const void>(memory_, begin), count, itemsize_};
 }
@@ -101,7 +101,7 @@ namespace {
 
 constexpr std::size_t code_points = 0x110000;
 
-/// 'x' (U+0078); for what a terminal cannot show, the code point alone.
+/// 'x' (U+0078); the code point alone for a character that a terminal cannot show.
 std::string name_of(char32_t c) {
   const auto number = static_cast<std::uint32_t>(c);
   const bool control = number < 0x20 || (number >= 0x7F && number < 0xA0);
@@ -208,11 +208,11 @@ Ids Encoder::finish(const Characters& characters) && {
 
 namespace {
 
-enum class Found { character, beginning, nothing };
+enum class Utf8Prefix { character, incomplete, invalid };
 
-/// The bytes begin with a character, are the beginning of one, or begin with neither: then `length`
-/// is that of the longest part that could begin a character.  Unicode 15, section 3.9, table 3-7.
-Found begins(std::string_view bytes, std::size_t& length) {
+/// Whether the bytes begin with a character, with an incomplete one, or with neither.  `length` is
+/// that of the longest part that could begin a character.  Unicode 15, section 3.9, table 3-7.
+Utf8Prefix classify(std::string_view bytes, std::size_t& length) {
   const auto first = static_cast<unsigned char>(bytes[0]);
   const std::size_t whole = first < 0x80    ? 1
                             : first < 0xC2  ? 0
@@ -225,12 +225,12 @@ Found begins(std::string_view bytes, std::size_t& length) {
   unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
   for (length = 1; length < whole; ++length, low = 0x80, high = 0xBF) {
     if (length == bytes.size())
-      return Found::beginning;
+      return Utf8Prefix::incomplete;
     const auto byte = static_cast<unsigned char>(bytes[length]);
     if (byte < low || byte > high)
-      return Found::nothing;
+      return Utf8Prefix::invalid;
   }
-  return whole > 0 ? Found::character : Found::nothing;
+  return whole > 0 ? Utf8Prefix::character : Utf8Prefix::invalid;
 }
 
 }  // namespace
@@ -240,11 +240,11 @@ std::string Utf8Stream::add(std::string_view bytes) {
   begun_.clear();
   std::string characters;
   for (std::size_t i = 0, length = 0; i < joined.size(); i += length) {
-    const Found found = begins(std::string_view(joined).substr(i), length);
-    if (found == Found::beginning)
+    const Utf8Prefix prefix = classify(std::string_view(joined).substr(i), length);
+    if (prefix == Utf8Prefix::incomplete)
       begun_ = joined.substr(i);
     else
-      characters.append(found == Found::character ? joined.substr(i, length) : "\uFFFD");
+      characters.append(prefix == Utf8Prefix::character ? joined.substr(i, length) : "\uFFFD");
   }
   return characters;
 }

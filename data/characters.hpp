@@ -1,5 +1,5 @@
 #pragma once
-// The ids of a text, held once; characters as ids, and characters that come byte by byte.
+// Token ids in compact memory; characters as ids; UTF-8 that arrives byte by byte.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,22 +16,22 @@
 namespace xgrad::text {
 
 /// Ids from 0 to 2^32 - 1, in two bytes each if all are below 65,536, else in four.  Copies and
-/// parts share that memory; it never changes.
+/// parts share this memory, which never changes.
 class Ids {
  public:
-  /// None.
+  /// No ids.
   Ids() = default;
   /// ValueError if one is negative, or 2^32 or above.
   explicit Ids(std::span<const std::int64_t> ids);
   Ids(std::initializer_list<std::int64_t> ids) : Ids(std::span(ids.begin(), ids.size())) {}
 
   std::size_t size() const { return size_; }
-  /// The bytes that an id takes: 2 or 4.
+  /// The bytes of each id: 2 or 4.
   std::size_t itemsize() const { return itemsize_; }
   /// Id i, below size().
   std::int64_t operator[](std::size_t i) const;
 
-  /// The part of `count` ids that begins with id `first`.  ValueError if it ends beyond the last.
+  /// The part of `count` ids from id `first` on.  ValueError if it ends beyond the last.
   Ids part(std::size_t first, std::size_t count) const;
   /// Writes such a part to `to`.
   void copy(std::size_t first, std::size_t count, std::int64_t* to) const;
@@ -48,15 +48,15 @@ class Ids {
   std::size_t itemsize_ = 2;
 };
 
-/// Ids in the making.  std::bad_alloc where the machine has no more memory (available_memory()).
+/// Builds Ids.  std::bad_alloc if the machine has no more memory (available_memory()).
 class GrowingIds {
  public:
   std::size_t size() const;
-  /// Makes room in each for ids up to `largest`.
+  /// Makes each id's width sufficient for ids up to `largest`.
   void widen(std::uint32_t largest);
-  /// Adds ids for which there is room.
+  /// Appends ids that fit the width.
   void append(std::span<const std::uint32_t> ids);
-  /// Replaces each id i by table[i], for which there is room.
+  /// Replaces each id i by table[i]; all fit the width.
   void replace(std::span<const std::uint32_t> table);
   Ids finish() &&;
 
@@ -65,20 +65,20 @@ class GrowingIds {
   std::variant<Narrow, std::vector<std::uint32_t>> ids_;
 };
 
-// The vocabulary of a character-level model: which characters there are, and which id each has.
+// The vocabulary of a character-level model: its characters and their ids.
 
 /// Distinct characters, sorted by code point; a character's id is its place.  The same ids as
 /// nanoGPT's sorted(set(text)).
 class Characters {
  public:
-  /// No characters at all.
+  /// No characters.
   Characters() = default;
 
   /// The characters that occur in a text, each once.
   static Characters of(std::u32string_view text);
 
   /// A stored vocabulary, as list() gave it.  Throws ValueError if it is not sorted or has a
-  /// character twice: ids would then mean something else than when it was stored.
+  /// character twice: then ids would differ from those at the time of storing.
   static Characters from_list(std::u32string_view list);
 
   Size size() const { return static_cast<Size>(list_.size()); }
@@ -89,11 +89,11 @@ class Characters {
   /// Whether a character has an id.
   bool contains(char32_t c) const;
 
-  /// The id of every character of a text.  Throws ValueError that names each unknown character once
+  /// The ids of a text's characters.  Throws a ValueError that names each unknown character once
   /// (the first hundred).
   Ids encode(std::u32string_view text) const;
 
-  /// The UTF-8 text that ids stand for.  Throws ValueError for an id that is not below size().
+  /// The UTF-8 text of ids.  Throws ValueError for an id that is not below size().
   std::string decode(const Ids& ids) const;
 
   friend bool operator==(const Characters&, const Characters&) = default;
@@ -103,41 +103,41 @@ class Characters {
   std::u32string list_;
 };
 
-/// Makes ids of a text that comes piece by piece and is read once: characters are numbered as they
-/// come, and in the end these numbers are replaced.
+/// Encodes a text that arrives in parts and is read once: numbers characters in order of appearance
+/// and replaces these numbers in the end.
 class Encoder {
  public:
-  /// Adds a piece.  ValueError for a value that is no code point.
+  /// Adds a part.  ValueError for a value that is no code point.
   void add(std::u32string_view text);
-  /// How many characters there were.
+  /// The number of characters so far.
   std::size_t size() const { return ids_.size(); }
-  /// Which, each once.
+  /// The distinct characters.
   Characters characters() const;
-  /// Their ids.  Throws as Characters::encode.
+  /// The ids of all characters.  Throws as Characters::encode.
   Ids finish(const Characters& characters) &&;
 
  private:
   std::uint32_t number_of(char32_t c);
 
-  std::u32string seen_;                                // each once, in the order they came in
+  std::u32string seen_;                                // distinct, in order of appearance
   std::vector<std::vector<std::uint32_t>> number_of_;  // by code point, in rows of 256; or none
   GrowingIds ids_;
 };
 
-// Bytes that should be UTF-8 and need not be: a token may end within a character.
+// Bytes that are meant as UTF-8: a token may end within a character.
 
-/// Whole characters of bytes that come piece by piece.  Bytes that are not UTF-8 become U+FFFD,
-/// once for the longest part that could begin a character, as in Python's
+/// Turns bytes that arrive in parts into whole characters.  Bytes that are not UTF-8 become U+FFFD,
+/// one for each longest part that could begin a character, as in Python's
 /// bytes.decode(errors="replace").
 class Utf8Stream {
  public:
-  /// The characters that more bytes complete.
+  /// Adds bytes and returns the characters that they complete.
   std::string add(std::string_view bytes);
-  /// The rest at the end: nothing, or U+FFFD for a character that was cut off.
+  /// The end of the text: empty, or U+FFFD for an incomplete character.
   std::string finish();
 
  private:
-  std::string begun_;  // of a character
+  std::string begun_;  // an incomplete character
 };
 
 /// Bytes with U+FFFD for bytes that are not UTF-8, by the same rule.

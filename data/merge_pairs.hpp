@@ -1,5 +1,5 @@
 #pragma once
-// Merging the pairs of one piece, in time that a long piece does not square.  Internal.
+// Merges the pairs of one pre-token, in less than quadratic time for a long one.  Internal.
 
 #include <algorithm>
 #include <array>
@@ -18,10 +18,10 @@ struct Merge {
   std::uint32_t rank = never, id = 0;
 };
 
-/// Merges, as long as there is one, the pair of lowest rank, of several the leftmost.
-/// find(left, right) is a pair's Merge.  Fewer than 2^32 ids.  Returns the steps that this took: of
-/// a short piece at most its length for each merge; of a long one a few for each id, each in the
-/// time of the logarithm of its length.
+/// Merges the pair of lowest rank, the leftmost among equals, until there is none.  find(left,
+/// right) is a pair's Merge.  Fewer than 2^32 ids.  Returns the number of steps: for a short
+/// pre-token at most its length for each merge; for a long one a few for each id, each in
+/// logarithmic time.
 template <class Find>
 std::size_t merge_pairs(std::vector<std::uint32_t>& ids, const Find& find) {
   constexpr std::size_t short_piece = 64;
@@ -48,7 +48,7 @@ std::size_t merge_pairs(std::vector<std::uint32_t>& ids, const Find& find) {
     return steps;
   }
 
-  // A heap of ranks and places.  Entries of pairs that are gone are passed over.
+  // A heap of ranks and positions.  Entries of pairs that no longer exist are skipped.
   struct Place {
     std::uint32_t before, next;
     Merge pair = {};

@@ -27,8 +27,8 @@ std::string message_of(int error) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-/// A pattern of PCRE2's syntax, where ^ and $ are those of lines.  If it has an error: none, and
-/// the error in `why`.
+/// A pattern in PCRE2's syntax, with ^ and $ matching at lines.  Null, with the error in `why`, if
+/// it is invalid.
 std::shared_ptr<pcre2_code> compile(const std::string& pattern, std::string& why) {
   const std::string all = "(*LF)" + pattern;
   int error = 0;
@@ -40,30 +40,30 @@ std::shared_ptr<pcre2_code> compile(const std::string& pattern, std::string& why
   if (code == nullptr)
     why = fmt::format("{} (at byte {} of '{}')", message_of(error), place, printable_name(all));
   else
-    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // PCRE2 interprets it where this fails
+    pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);  // if this fails, PCRE2 interprets it
   return code;
 }
 
-/// A pattern of Oniguruma's syntax for Ruby, which HuggingFace's tokenizers read, in PCRE2's.
+/// Translates a pattern from Oniguruma's syntax for Ruby (HuggingFace's tokenizers) to PCRE2's.
 std::string translated(std::string_view pattern) {
   constexpr std::string_view word =
       R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
   std::string result, why;
-  int depth = 0;  // of classes
+  int depth = 0;  // of nested classes
   for (std::size_t i = 0, n = 1; i < pattern.size(); i += n) {
     const std::string_view rest = pattern.substr(i);
     const auto at = [&](std::size_t k) { return k < rest.size() ? rest[k] : '\0'; };
     const auto has = [&](std::size_t k, std::string_view one_of) {
       return one_of.find(at(k)) != std::string_view::npos;
     };
-    bool alike = true;  // to Oniguruma and to PCRE2, or translated
+    bool alike = true;  // same meaning in Oniguruma and PCRE2, or translated
     n = at(0) == '\\' ? 2 : 1;
     std::string text(rest.substr(0, n));
-    if (text == "\\s" || text == "\\S") {  // PCRE2's own \s has U+180E
+    if (text == "\\s" || text == "\\S") {  // PCRE2's own \s includes U+180E
       text = text == "\\s" ? R"(\p{WSpace})" : R"(\P{WSpace})";
     } else if (text == "\\w" || (text == "\\W" && depth == 0)) {
       text = depth > 0 ? word : fmt::format("[{}{}]", text == "\\w" ? "" : "^", word);
-    } else if (text == "\\p" || text == "\\P") {  // PCRE2's own \p{Han} is of Script_Extensions
+    } else if (text == "\\p" || text == "\\P") {  // PCRE2's own \p{Han} tests Script_Extensions
       n = std::min(rest.find('}'), rest.size() - 1) + 1;
       text = rest.substr(0, n);
       const std::string script =
@@ -93,14 +93,14 @@ std::string translated(std::string_view pattern) {
     if (!alike)
       fail<ValueError>(
           "PreTokenizer: the pattern '{}' has '{}' at byte {}, which is not supported; write it in "
-          "classes, groups and quantifiers that mean the same to Oniguruma and PCRE2",
+          "classes, groups and quantifiers that Oniguruma and PCRE2 interpret alike",
           printable_name(pattern), printable_name(rest.substr(0, 8)), i);
     result += text;
   }
   return result;
 }
 
-/// One text's way through the splits.
+/// Applies the splits to one text.
 struct Cutter {
   const std::vector<CompiledSplit>& splits;
   const std::function<void(std::string_view)>& piece;
@@ -109,7 +109,7 @@ struct Cutter {
   std::shared_ptr<pcre2_match_context> limits{pcre2_match_context_create(nullptr),
                                               pcre2_match_context_free};
 
-  /// Whether a match of a split begins at `from` or later.
+  /// Finds the next match of a split from `from` on; returns whether there is one.
   bool find(const CompiledSplit& split, std::string_view text, std::size_t from) const {
     const auto match = [&](std::uint32_t options) {
       return pcre2_match(split.code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
@@ -122,7 +122,7 @@ struct Cutter {
       fail<ValueError>(
           "PreTokenizer: the pattern '{}' cannot be matched from byte {} of {} on: PCRE2 says "
           "'{}'; "
-          "write it without repetitions of repetitions, which try too many ways",
+          "write it without nested repetitions, which backtrack too much",
           printable_name(split.pattern), from, text.size(), message_of(result));
     return result != PCRE2_ERROR_NOMATCH;
   }
@@ -181,19 +181,19 @@ void PreTokenizer::cut(std::string_view utf8,
 }
 
 std::string nfc(std::string_view utf8) {
-  // Characters below U+0300, whose bytes are below 0xCC, are what they should be.
+  // Characters below U+0300, whose bytes are below 0xCC, are normalized already.
   if (std::ranges::all_of(utf8, [](char c) { return static_cast<unsigned char>(c) < 0xCC; }))
     return std::string(utf8);
   constexpr auto form = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
   std::vector<utf8proc_int32_t> text;
-  std::array<utf8proc_int32_t, 32> parts;  // no character has more than 4
+  std::array<utf8proc_int32_t, 32> parts;  // no character decomposes into more than 4
   for (const char *at = utf8.data(), *const end = at + utf8.size(); at != end;) {
     const auto c = static_cast<utf8proc_int32_t>(utf8::unchecked::next(at));
     const auto n = utf8proc_decompose_char(c, parts.data(), parts.size(), form, nullptr);
     check<ValueError>(n >= 0, "nfc: {}", utf8proc_errmsg(n));
     text.insert(text.end(), parts.begin(), parts.begin() + n);
   }
-  // Marks stand in the order of their classes.  utf8proc's own sorting takes the square of a run.
+  // Sorts marks by class.  utf8proc's own sorting is quadratic in the length of a run.
   const auto mark_class = [](utf8proc_int32_t c) {
     return utf8proc_get_property(c)->combining_class;
   };

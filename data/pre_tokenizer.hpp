@@ -1,5 +1,5 @@
 #pragma once
-// How a text is cut into pieces, within which byte pairs are merged.
+// Pre-tokenization: splits a text into parts within which byte pairs are merged.
 
 #include <array>
 #include <cstddef>
@@ -12,29 +12,29 @@
 
 namespace xgrad::text {
 
-/// A step of a tokenizer.json's pre_tokenizer: each match is a part of a text, and so is the text
-/// between two.
+/// A step of a tokenizer.json's pre_tokenizer: splits a text into matches and the parts between
+/// them.
 struct PatternSplit {
-  /// A regular expression in the syntax of HuggingFace's tokenizers, Oniguruma's for Ruby.  The
-  /// default is GPT-2's.
+  /// A regular expression in the syntax of HuggingFace's tokenizers, Oniguruma's for Ruby.  GPT-2's
+  /// by default.
   std::string pattern =
       R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-  bool removed = false;  ///< matches are left out of the text
-  bool invert = false;   ///< the text between matches is left out in their place
+  bool removed = false;  ///< drop the matches
+  bool invert = false;   ///< drop the text between matches instead
 
   friend bool operator==(const PatternSplit&, const PatternSplit&) = default;
 };
 
-/// Splits, of which each cuts the parts that the one before it leaves.  PCRE2 matches them, with
-/// its version of Unicode: a code point that it does not know is neither letter nor number. Copies
-/// share their memory.
+/// A sequence of splits; each splits the parts that the one before it made.  PCRE2 matches them,
+/// with its version of Unicode: an unknown code point is neither letter nor number.  Copies share
+/// their memory.
 class PreTokenizer {
  public:
   /// Throws ValueError, which names the place, for a pattern with an error, and for rare syntax
-  /// that Oniguruma reads in its own way (a{1,3}+, [a&&b], [[:alpha:]], \b, \h).
+  /// that Oniguruma interprets differently (a{1,3}+, [a&&b], [[:alpha:]], \b, \h).
   explicit PreTokenizer(const std::vector<PatternSplit>& splits);
-  /// Calls piece() with each part, none empty, of a text that is UTF-8.  Throws ValueError where a
-  /// match takes more steps than 64 for each byte of the text.
+  /// Calls piece() with each part, none empty, of a UTF-8 text.  Throws ValueError if a match takes
+  /// more than 64 steps for each byte of the text.
   void cut(std::string_view utf8, const std::function<void(std::string_view)>& piece) const;
 
  private:
@@ -44,9 +44,9 @@ class PreTokenizer {
 /// A UTF-8 text in Unicode's normalization form C.
 std::string nfc(std::string_view utf8);
 
-/// The character that stands for each byte in the files of byte-level vocabularies: itself for '!'
-/// to '~' and, of Latin-1, U+00A1 to U+00AC and U+00AE to U+00FF; U+0100 and on for the others in
-/// their order.
+/// The characters that represent bytes in the files of byte-level vocabularies: a byte itself for
+/// '!' to '~' and, of Latin-1, U+00A1 to U+00AC and U+00AE to U+00FF; U+0100 and on for the others
+/// in order.
 const std::array<char32_t, 256>& byte_characters();
 /// Bytes in these characters, in UTF-8.
 std::string written_token(std::string_view bytes);

@@ -26,8 +26,7 @@ std::ifstream open_text(const std::string& path) {
                     status.type() == std::filesystem::file_type::not_found
                         ? "no such file"
                         : "cannot be opened: " + error.message());
-  // Opening a directory succeeds on Linux and reads nothing; without this it would pass for an
-  // empty file.
+  // Opening a directory succeeds on Linux and reads nothing, so it would look like an empty file.
   check<FileError>(!std::filesystem::is_directory(status), "{}: is a directory, not a text", path);
   // Some devices never end.
   check<FileError>(std::filesystem::is_regular_file(status) || std::filesystem::is_fifo(status),
@@ -39,8 +38,8 @@ std::ifstream open_text(const std::string& path) {
   return file;
 }
 
-/// UTF-16LE or UTF-16BE if every other byte of a text's beginning is zero, as where most characters
-/// are ASCII; these zeros are UTF-8, but no text.
+/// UTF-16LE or UTF-16BE if every other byte of the text's beginning is zero, as when most
+/// characters are ASCII.  Such zeros are valid UTF-8, but not in a text.
 std::string_view utf16_by_zeros(std::string_view bytes) {
   bytes = bytes.substr(0, 1024);
   std::size_t zeros[2] = {0, 0};
@@ -52,8 +51,7 @@ std::string_view utf16_by_zeros(std::string_view bytes) {
   return most(1) ? "UTF-16LE" : most(0) ? "UTF-16BE" : "";
 }
 
-/// The encoding that a piece of a text which is not UTF-8 seems to have, by iconv's names; empty if
-/// that cannot be told.
+/// A guess at the encoding of a chunk that is not UTF-8, by iconv's names; empty if there is none.
 std::string_view encoding_of(std::string_view bytes, bool at_start) {
   using namespace std::literals;
   if (at_start && (bytes.starts_with("\xFF\xFE\0\0"sv) || bytes.starts_with("\0\0\xFE\xFF"sv)))
@@ -62,8 +60,8 @@ std::string_view encoding_of(std::string_view bytes, bool at_start) {
     return "UTF-16";
   if (at_start && !utf16_by_zeros(bytes).empty())
     return utf16_by_zeros(bytes);
-  // In Latin-1 accented letters stand among ASCII, three together at most; in most others such
-  // bytes come together.  Control characters are of no text.
+  // In Latin-1, accented letters occur between ASCII letters, at most three together; in most other
+  // encodings such bytes come in runs.  A text has no control characters.
   std::size_t high = 0, run = 0, in_utf8 = 0;
   bool windows = false;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -84,13 +82,12 @@ std::string_view encoding_of(std::string_view bytes, bool at_start) {
                                                             : "LATIN1";
 }
 
-/// How to make UTF-8 of an encoding.
+/// How to convert an encoding to UTF-8.
 std::string cure(std::string_view encoding) {
-  return fmt::format("it seems to be {0}, of which 'iconv -f {0} -t UTF-8 OLD > NEW' makes UTF-8",
-                     encoding);
+  return fmt::format("it seems to be {0}; 'iconv -f {0} -t UTF-8 OLD > NEW' converts it", encoding);
 }
 
-/// `piece`: of the bytes, from `begin` on; at `bad` of these they are not UTF-8.
+/// `piece` begins at byte `begin` of the text, and its byte `bad` is not UTF-8.
 template <class E>
 [[noreturn]] void fail_at(std::string_view what, std::string_view piece, std::size_t begin,
                           std::size_t bad) {
@@ -100,7 +97,7 @@ template <class E>
           encoding.empty() ? "" : cure(encoding));
 }
 
-/// Where bytes cease to be UTF-8, or their end.
+/// The length of the beginning that is UTF-8.
 std::size_t valid_bytes(std::string_view bytes) {
   return static_cast<std::size_t>(utf8::find_invalid(bytes.begin(), bytes.end()) - bytes.begin());
 }
@@ -118,7 +115,7 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
   constexpr std::size_t piece = 65536, longest = 4;  // bytes; of a character
   std::ifstream file = open_text(path);
   Encoder encoder;
-  std::string bytes;       // the next piece, after the rest of the one before
+  std::string bytes;       // the next chunk, after the rest of the last
   std::size_t offset = 0;  // of bytes in the file
   char32_t before = 0;
   while (file) {
@@ -130,7 +127,7 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
       fail<FileError>("{}: reading failed after {}", path,
                       counted(offset + bytes.size(), "byte", "bytes"));
     const std::size_t valid = valid_bytes(bytes);
-    // A character may go on in the next piece.
+    // The next chunk may complete a character.
     if (valid < bytes.size() && (!file || bytes.size() - valid >= longest))
       fail_at<FileError>(path, bytes, offset, valid);
     if (const auto utf16 = utf16_by_zeros(offset == 0 ? bytes : ""); !utf16.empty())
@@ -183,7 +180,7 @@ namespace {
 
 void check_size(const Ids& data, std::size_t block_size, std::string_view part) {
   check<ValueError>(block_size > 0, "block_size must be at least 1");
-  // Without the sum block_size + 1, which could overflow.
+  // Avoids the sum block_size + 1, which could overflow.
   check<ValueError>(data.size() > block_size,
                     "the {} split has {} characters, but a block of {} needs one more than that",
                     part, data.size(), block_size);
@@ -204,10 +201,10 @@ std::vector<std::size_t> random_starts(const Ids& data, std::size_t block_size,
   check_size(data, block_size, part);
   check<ValueError>(batch_size > 0, "batch_size must be at least 1");
   const std::size_t starts = data.size() - block_size;
-  // PyTorch takes 64-bit draws from here on.
+  // From here on PyTorch takes 64-bit draws.
   check<ValueError>(starts <= std::numeric_limits<std::uint32_t>::max(),
                     "the {} split is too long: {} characters", part, data.size());
-  numel(Shape{batch_size, block_size});  // ShapeError before anything is drawn
+  numel(Shape{batch_size, block_size});  // ShapeError before any draw
   std::vector<std::size_t> all(batch_size);
   for (std::size_t& start : all)
     start = generator.random() % starts;

@@ -12,7 +12,7 @@
 
 namespace xgrad::io::detail {
 
-// I64, which buffers may be: a BatchNorm's count of batches.
+// Reads I64, the dtype of a count in a buffer (BatchNorm's number of batches).
 static Tensor read_counts(const SafetensorsFile& file, const std::string& name, DType dtype) {
   const Indices counts = file.indices(name);
   return dispatch(dtype, [&]<class T>() {
@@ -72,7 +72,7 @@ void save(const nn::detail::Members& members, const std::string& path) {
 
 std::string load(const nn::detail::Members& members, const SafetensorsFile& file,
                  const std::set<std::string>& ignored) {
-  // The header says whether the file fits, so values are read only if it does.
+  // The header tells whether the file fits, so values are read only if it does.
   check_fits(file.path() + ": does not fit the model", nn::detail::state_entries(members),
              {&file, 1}, ignored);
   nn::StateDict state;
@@ -134,7 +134,7 @@ std::optional<Numbered> numbered(std::string_view name, std::string_view prefix,
   return Numbered{*index, std::string(name.substr(dot + 1))};
 }
 
-/// Where each name stands.
+/// The index of each name.
 using Places = std::map<std::string_view, std::size_t>;
 Places places_of(const Names& names) {
   Places places;
@@ -143,7 +143,7 @@ Places places_of(const Names& names) {
   return places;
 }
 
-// ---- the optimizer: it counts parameters, "state.3.exp_avg"; the file names them ----
+// ---- the optimizer: it numbers parameters, "state.3.exp_avg"; the file uses their names ----
 
 Names parameter_names(const nn::StateDict& named, const optim::Optimizer& optimizer) {
   std::map<const void*, std::string> names;
@@ -168,11 +168,11 @@ std::string state_name(const Places& parameters, std::string_view file_name,
   const std::size_t dot = std::min(rest.find('.'), rest.size());
   const auto at = parameters.find(rest.substr(std::min(dot + 1, rest.size())));
   if (dot == rest.size() || at == parameters.end())
-    fail<FileError>("{}: tensor '{}' is of no parameter that the optimizer knows", path, file_name);
+    fail<FileError>("{}: tensor '{}' belongs to no parameter of the optimizer", path, file_name);
   return fmt::format("{}{}.{}", state_prefix, at->second, rest.substr(0, dot));
 }
 
-/// The options of a group of parameters, and which those are.
+/// The options of a group of parameters, and its range.
 struct Group {
   std::map<std::string, double> options;
   std::size_t begin = 0, end = 0;  ///< in the optimizer's order
@@ -211,8 +211,8 @@ std::string only_in(const char* what, const Places& names, const Places& without
   return list.empty() ? "" : fmt::format("\n  {}: {}", what, listed(list));
 }
 
-/// The state of the checkpoint's optimizer, in the order and the groups of this one, whose
-/// parameters have these names.  ValueError if they do not fit.
+/// The checkpoint's optimizer state, in the order and groups of this optimizer, whose parameters
+/// have these names.  ValueError if they do not fit.
 optim::OptimizerState arranged(const Checkpoint& checkpoint, const optim::Optimizer& optimizer,
                                const Names& names) {
   const Names& stored = checkpoint.parameters;
@@ -300,13 +300,13 @@ void read_optimizer(const Metadata& metadata, Checkpoint& checkpoint) {
   for (const Json& parameter : *parameters) {
     const auto* const name = parameter.as<std::string>();
     if (name == nullptr)
-      metadata.refuse(key, "names a parameter by something other than a string");
+      metadata.refuse(key, "has a parameter's name that is not a string");
     checkpoint.parameters.push_back(*name);
   }
   for (const auto& [name, value] : *numbers) {
     const std::optional<double> number = value.number();
     if (!number)
-      metadata.refuse(key, "gives something other than a number for one");
+      metadata.refuse(key, "has a number that is not one");
     checkpoint.optimizer.numbers.emplace_back(name, *number);
   }
 }
@@ -368,7 +368,7 @@ void save_checkpoint(const std::string& path, const nn::detail::Members& model,
     if (options.trained_only && !trained.contains(name))
       continue;
     check<ValueError>(!name.starts_with(optimizer_prefix),
-                      "save_checkpoint: '{}' would be taken for the optimizer's", name);
+                      "save_checkpoint: '{}' is reserved for the optimizer", name);
     file.tensors.emplace(name, x);
   }
   const optim::OptimizerState state = optimizer.state_dict();
@@ -415,7 +415,7 @@ static void restore(const Checkpoint& checkpoint, const nn::StateDict& named_par
   try {
     const std::string differences = only_in("only in the checkpoint", stored, wanted) +
                                     only_in("only asked for", wanted, stored);
-    check<ValueError>(differences.empty(), "its generators are others:{}", differences);
+    check<ValueError>(differences.empty(), "its generators have other names:{}", differences);
     std::vector<std::pair<Generator*, Generator>> states;
     for (const auto& [name, state] : checkpoint.generators) {
       const auto found = generators.find(name);

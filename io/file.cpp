@@ -24,8 +24,8 @@ namespace {
 /// Some systems refuse a single read or write of 2 GiB and more.
 constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
-/// Makes a rename that was just done survive a power cut.  Not every file system can; then the
-/// rename is still atomic for everyone who looks.
+/// Makes a completed rename survive a power cut.  Some file systems cannot do that; the rename is
+/// atomic all the same.
 void sync_folder(const char* folder) {
   const int descriptor = ::open(folder, O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
@@ -42,14 +42,14 @@ bool same(const struct stat& a, const struct stat& b) {
   fail<FileError>("{}: cannot be written: {}", path, why);
 }
 
-/// Where a path leads in the end, and a rename does not harm.  Throws FileError.
+/// The file to which a path leads, safe to replace by a rename.  Throws FileError.
 std::string target_of(const std::string& path) {
   namespace fs = std::filesystem;
   fs::path target = path;
   std::error_code error;
   for (int links = 0; fs::is_symlink(fs::symlink_status(target, error)); ++links) {
     const fs::path next = fs::read_symlink(target, error);
-    if (links == 40 || error)  // as many as Linux follows
+    if (links == 40 || error)  // Linux's limit
       cannot_be_written(path, std::strerror(error ? error.value() : ELOOP));
     target = target.parent_path() / next;
   }
@@ -70,7 +70,7 @@ std::string target_of(const std::string& path) {
 }  // namespace
 
 ReadFile::ReadFile(std::string path) : path_(std::move(path)) {
-  // Without O_NONBLOCK, opening a named pipe would wait for someone to write into it.
+  // Without O_NONBLOCK, opening a named pipe would wait for a writer.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0)
     fail<FileError>("{}: cannot be opened: {}", path_, std::strerror(errno));
@@ -142,8 +142,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)), target_(targe
   static std::atomic<unsigned> number{0};
   do {
     temporary_ = fmt::format("{}.{}.{}.tmp", target_, ::getpid(), number++);
-    // O_EXCL: an existing file, or a link that leads elsewhere, is never written to.
-    // Every program asks for 0666; the user's umask takes its bits away.
+    // O_EXCL: an existing file, or a link that leads elsewhere, is never written to.  0666 is
+    // usual; the user's umask removes its bits.
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0)
@@ -178,7 +178,7 @@ void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0)
     failed("writing to disk");
   const std::filesystem::path folder = std::filesystem::path(target_).parent_path();
-  // The descriptor is gone whatever close() returns.
+  // The descriptor is closed whatever close() returns.
   if (::close(std::exchange(descriptor_, -1)) != 0)
     failed("closing");
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0)
@@ -190,16 +190,15 @@ void AtomicFile::commit() {
 void check_output(const std::string& path, bool overwrite, const std::vector<std::string>& inputs) {
   struct stat there {
   }, input{};
-  if (::lstat(path.c_str(), &there) != 0)  // a link that leads nowhere is there as well
+  if (::lstat(path.c_str(), &there) != 0)  // true for a broken link as well
     return;
   if (::stat(path.c_str(), &there) == 0)
     for (const std::string& read : inputs)
       check<FileError>(::stat(read.c_str(), &input) != 0 || !same(there, input),
-                       "{}: is the same file as {}, which is read: give it another name", path,
-                       read);
+                       "{}: is the same file as the input {}: give it another name", path, read);
   target_of(path);
   check<FileError>(overwrite,
-                   "{}: is there already; --overwrite replaces it, or give it another name", path);
+                   "{}: exists already; --overwrite replaces it, or give it another name", path);
 }
 
 Checksum::Checksum() : state_(XXH3_createState()) {

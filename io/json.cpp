@@ -7,8 +7,8 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/io/file.hpp>
 
-// nlohmann-json reads and writes the text; arrays and objects are ours, because its own allocate
-// memory when they are destroyed, and end the program if there is none.
+// nlohmann-json parses and prints; arrays and objects are ours, because its own allocate memory
+// when they are destroyed, and end the program if there is none.
 
 namespace xgrad::io {
 
@@ -16,7 +16,7 @@ namespace {
 
 using Library = nlohmann::json;
 
-/// Makes a Json of what the parser meets.
+/// Builds a Json from the parser's events.
 class Builder : public nlohmann::json_sax<Library> {
  public:
   Builder(std::uint64_t first_byte, std::size_t deepest)
@@ -50,7 +50,7 @@ class Builder : public nlohmann::json_sax<Library> {
  private:
   struct Open {
     Json value;
-    std::string key = {};  // of the entry that comes next
+    std::string key = {};  // of the next entry
   };
 
   bool add(Json value) {
@@ -63,7 +63,7 @@ class Builder : public nlohmann::json_sax<Library> {
           .emplace_back(std::move(open_.back().key), std::move(value));
     return true;
   }
-  // In short steps: memory for the double would be many times the bytes of a file.
+  // Grows in small steps: doubling would take many times the bytes of a file.
   template <class List>
   static List& with_room(List& list) {
     if (list.size() == list.capacity())
@@ -183,7 +183,7 @@ std::optional<double> Json::number(std::string_view key) const {
 }
 
 Json parse_json(std::string_view text, std::uint64_t first_byte, std::size_t deepest) {
-  // The parser takes a zero byte for the end of its input, and would not look at the rest.
+  // The parser takes a zero byte for the end of its input and would ignore the rest.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     fail<ValueError>("holds a zero byte (byte {})", first_byte + zero);
   Builder builder(first_byte, deepest);

@@ -22,7 +22,7 @@ struct Json;
 using JsonArray = std::vector<Json>;
 using JsonObject = std::vector<std::pair<std::string, Json>>;
 
-/// A text, an array or an object of a Json, on the heap unless it is empty: a file of a million
+/// A string, an array or an object of a Json, on the heap unless it is empty: a file of a million
 /// zeros takes 16 bytes for each.
 template <class T>
 class Boxed {
@@ -57,14 +57,14 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
                            Boxed<std::string>, Boxed<JsonArray>, Boxed<JsonObject>> {
   using variant::variant;
   Json();
-  // GCC 12's variant destroys an object that was never made if there is no memory for a copy.
+  // If memory for a copy runs out, GCC 12's variant destroys an object that was never constructed.
   Json(const Json& other);
   Json& operator=(const Json& other) { return *this = Json(other); }
-  Json(Json&&) noexcept;  // these in json.cpp, or they cost every file that sees them
+  Json(Json&&) noexcept;  // in json.cpp, because they cost compile time
   Json& operator=(Json&&) noexcept;
   ~Json();
 
-  /// This as a T; null if it is something else.
+  /// This as a T; null if it has another type.
   template <class T>
   const T* as() const {
     if constexpr (std::is_class_v<T>) {
@@ -74,33 +74,33 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
       return std::get_if<T>(this);
     }
   }
-  /// The value of a key; null if it has none, or this is not an object.
+  /// The value of a key; null if the key is missing, or this is not an object.
   const Json* find(std::string_view key) const;
-  /// The value of a key as a T; null if it is something else, or not there.
+  /// The value of a key as a T; null if the key is missing or has another type.
   template <class T>
   const T* find(std::string_view key) const {
     const Json* const value = find(key);
     return value == nullptr ? nullptr : value->as<T>();
   }
-  /// This as a number of whatever kind.
+  /// This as a double, if it is a number of any kind.
   std::optional<double> number() const;
   std::optional<double> number(std::string_view key) const;
 };
 
-/// A text that is not JSON from a byte on.
+/// A text that is not JSON; the byte of the error.
 struct NotJson : ValueError {
   NotJson(const std::string& message, std::uint64_t at) : ValueError(message), byte(at) {}
   std::uint64_t byte;
 };
 
-/// Reads a text of at most `deepest` levels; three are enough for what the formats here hold.
-/// Throws NotJson, "is not JSON (byte 7)", counted from `first_byte`, and ValueError for what is
-/// deeper, or has a key twice in one object.
+/// Parses a text of at most `deepest` levels; three are enough for our formats.  Throws NotJson,
+/// "is not JSON (byte 7)", counted from `first_byte`, and ValueError for more levels, or a key that
+/// occurs twice in one object.
 Json parse_json(std::string_view text, std::uint64_t first_byte = 0, std::size_t deepest = 3);
 
 enum class InvalidUtf8 { refused, replaced };
-/// Writes it in one line, or with an indent.  Throws ValueError for a text that is not UTF-8,
-/// unless that is to be replaced by U+FFFD.
+/// Prints in one line, or with an indent.  Throws ValueError for a string that is not UTF-8, unless
+/// it is to be replaced by U+FFFD.
 std::string format_json(const Json& json, InvalidUtf8 invalid = InvalidUtf8::refused,
                         int indent = -1);
 

@@ -22,7 +22,7 @@ namespace xgrad::io {
 
 namespace {
 
-// An object in a file.  A key whose value is null counts as absent.
+// An object in a file.  A key with null counts as absent.
 class Section {
  public:
   Section(std::string path, const Json& json, std::string prefix = "")
@@ -63,9 +63,9 @@ class Section {
   std::string text(const char* key, const std::string& otherwise = "") const {
     return get<std::string>(key, "it must be a text", otherwise);
   }
-  /// Whether the key is there, if only with null.
+  /// Whether the key exists, even with null.
   bool has(const char* key) const { return json_.find(key) != nullptr; }
-  /// The object of a key, unless it is empty or not there.
+  /// The object of a key; none if it is empty or absent.
   std::optional<Section> section(const char* key) const {
     const Json* const value = find(key);
     if (value == nullptr || *value == Json(JsonObject{}))
@@ -91,7 +91,7 @@ class Section {
   const Json& json_;
 };
 
-// Sizes that every configuration has, by their keys.
+// Sizes that every configuration has, with their keys.
 struct SizeKey {
   const char *gpt2, *llama;
   Size nn::GPTConfig::*size;
@@ -131,9 +131,9 @@ nn::GPTConfig read_gpt2(const Section& file) {
   return c;
 }
 
-// As transformers 5 reads its own form, rope_parameters, and that of version 4, rope_theta and
-// rope_scaling.  Where both are there, rope_scaling replaces rope_parameters, and rope_theta stands
-// for one that the object lacks.
+// As transformers 5 reads its own form, rope_parameters, and version 4's, rope_theta and
+// rope_scaling.  rope_scaling replaces rope_parameters, and rope_theta is used if the object lacks
+// its own.
 nn::RotaryOptions read_rotary(const Section& file) {
   static const Json nothing = JsonObject{};
   const std::optional<Section> scaling = file.section("rope_scaling"),
@@ -163,8 +163,7 @@ nn::RotaryOptions read_rotary(const Section& file) {
   return rotary;
 }
 
-// Refuses layers in which a position sees fewer than all before it.  The defaults are those of
-// transformers.
+// Rejects layers in which a position does not see all before it.  The defaults are transformers'.
 void check_no_window(const Section& file, const nn::GPTConfig& c, bool qwen2) {
   const char* const key = "sliding_window";
   const bool none = (qwen2 && !file.flag("use_sliding_window", false)) ||
@@ -310,7 +309,7 @@ std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
                       c.qkv_bias.value_or(c.bias) || c.proj_bias.value_or(c.bias));
     json.emplace_back("mlp_bias", c.mlp_bias.value_or(c.bias));
   }
-  // As before version 5, which reads it as well.
+  // The form of transformers before version 5, which reads it as well.
   const nn::RotaryOptions& rotary = *c.rotary;
   const bool llama3 = rotary.original_max_position_embeddings > 0;
   json.emplace_back("rope_theta", rotary.theta);
@@ -326,7 +325,7 @@ std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
   return format_json(json, InvalidUtf8::refused, 2) + "\n";
 }
 
-// Checked before pretrained_tensors() is asked, which lists as many as a configuration says.
+// Checked first, because the list of pretrained_tensors() is as long as the configuration says.
 constexpr std::size_t fewest_layer_tensors = 9;
 
 std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
@@ -337,8 +336,8 @@ std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
   const bool qkv = c.qkv_bias.value_or(c.bias), proj = c.proj_bias.value_or(c.bias),
              mlp = c.mlp_bias.value_or(c.bias);
   std::vector<PretrainedTensor> all;
-  // Adds the weight and the bias of layer `name` of nn::GPT.  `parts` are Llama's layers, one below
-  // the other, with their rows; GPT-2 has nn::GPT's name.  `in` is the number of columns, 0 for a
+  // Adds the weight and the bias of layer `name` of nn::GPT.  `parts` are Llama's layers, stacked,
+  // with their numbers of rows; GPT-2 uses nn::GPT's name.  `in` is the number of columns, 0 for a
   // vector.  A bias that the family has and the model lacks is stored as zeros.
   const auto layer = [&](const std::string& name,
                          std::vector<std::pair<std::string, std::size_t>> parts, std::size_t in,
@@ -409,7 +408,7 @@ nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& st
   return result;
 }
 
-// The ids that a configuration names, null ones too.
+// The ids in a configuration, null ones too.
 static JsonObject special_ids(const Json& config) {
   JsonObject ids;
   for (const char* const key : {"bos_token_id", "eos_token_id", "pad_token_id"})
@@ -507,7 +506,7 @@ void check_weights_kind(const std::string& path) {
        "AutoPeftModelForCausalLM.from_pretrained(FOLDER).merge_and_unload().save_pretrained(NEW) "
        "writes both as one model; its tokenizer belongs there, too"},
       {".gguf", "GGUF",
-       "is a GGUF file, whose weights are not read; name the folder that it was made from, with "
+       "is a GGUF file, which is not supported; name the folder that it was made from, with "
        "config.json and model.safetensors, or write one in Python: "
        "AutoModelForCausalLM.from_pretrained(FOLDER, gguf_file=NAME).save_pretrained(NEW)"},
       {".bin", "PK\3\4",
@@ -544,7 +543,7 @@ bool is_old_buffer(const std::string& name) {
          name.ends_with(".rotary_emb.inv_freq");
 }
 
-// The files that {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors", ...}} names.
+// The files named by {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors", ...}}.
 std::set<std::string> read_index(const std::string& path) {
   const Json json = read_json_file(path);
   const auto* const map = json.find<JsonObject>("weight_map");
@@ -556,7 +555,7 @@ std::set<std::string> read_index(const std::string& path) {
     if (file == nullptr || !file->ends_with(".safetensors") || file->starts_with('.') ||
         file->find_first_of(std::string_view("/\\:\0", 4)) != std::string::npos)
       fail<FileError>(
-          "{}: '{}' is in {}; it must be a .safetensors file beside the index, without a path",
+          "{}: '{}' is in {}; it must be a .safetensors file in the index's folder, without a path",
           path, printable_name(name), printable_name(format_json(value)));
     files.insert(*file);
   }
@@ -581,8 +580,8 @@ const SafetensorsFile* find_file(const std::vector<SafetensorsFile>& files,
   return at == files.end() ? nullptr : &*at;
 }
 
-// Throws if the files do not hold these parameters; their tensors have the names of parts from then
-// on.  A tied weight may come as the first parameter or as the head, or as both.
+// Throws if the files do not hold these parameters, and renames their tensors to the names of
+// parts.  A tied weight may occur as the first parameter, as the head, or as both.
 void check_weights(std::vector<SafetensorsFile>& files, std::vector<PretrainedTensor>& parameters,
                    bool tied, const std::string& folder) {
   std::vector<nn::detail::StateEntry> expected;
@@ -623,8 +622,8 @@ void check_weights(std::vector<SafetensorsFile>& files, std::vector<PretrainedTe
     embedding = head;
 }
 
-// A model whose values follow.  In bfloat16 its large weights are left out: at no time are they all
-// there in float32.
+// A model whose values are loaded later.  With bfloat16 its large weights are not allocated, so
+// they never all exist in float32.
 nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& options) {
   const nn::init::SkipInit values_follow;
   if (!options.bfloat16) {
@@ -642,7 +641,7 @@ nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& option
   return model;
 }
 
-// A matrix, read a megabyte at a time.
+// Reads a matrix, a megabyte at a time.
 Bfloat16Matrix read_bfloat16(const std::vector<SafetensorsFile>& files, const PretrainedTensor& p) {
   Bfloat16Matrix matrix(p.shape);
   std::size_t row = 0;
@@ -692,7 +691,7 @@ nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& opti
       const Tensor x = find_file(files, part)->tensor(part, options.dtype);
       rows.push_back(p.transposed ? transpose(x, 0, 1) : x);
     }
-    parameter.set_value((rows.size() == 1 ? rows[0] : cat(rows, 0)).impl().value);
+    parameter.set_value((rows.size() == 1 ? rows[0] : cat(rows, 0)).identity().value);
   }
   for (const nn::detail::Weight& weight : nn::detail::members(model).weights)
     if (weight.bfloat16->defined() && by_name.contains(weight.name))

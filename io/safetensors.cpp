@@ -28,23 +28,22 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Reads and checks a header, which begins at byte 8 of a file that has data_bytes bytes after it.
+/// Parses and checks a header, which begins at byte 8 of a file with data_bytes bytes after it.
 /// Throws FileError naming path.
 SafetensorsHeader parse_header(const std::string& path, std::string_view text,
                                std::uint64_t data_bytes);
 
-/// How a file is written: depends on its contents alone, so a program that saves them again, in any
-/// order, has the same checksum.
+/// The layout of a file, which depends on its contents alone: saving the same in any order gives
+/// the same checksum.
 struct Arranged {
-  std::string
-      header;  ///< padded with blanks to a multiple of 8 bytes, and with zeros for a checksum
+  std::string header;  ///< padded with blanks to a multiple of 8 bytes; zeros for the checksum
   std::vector<std::string> order;  ///< of the tensors
 };
-/// The arrangement of these tensors; their offsets are ignored.  Throws ValueError for text that is
-/// not UTF-8.
+/// The layout of these tensors; their offsets are ignored.  Throws ValueError for text that is not
+/// UTF-8.
 Arranged arranged(SafetensorsHeader header);
 
-/// Where the digits of the checksum stand in a header; npos if it has none.
+/// The position of the checksum's digits in a header; npos if it has none.
 std::size_t find_checksum(std::string_view text);
 inline constexpr std::size_t checksum_digits = 16;
 
@@ -53,19 +52,19 @@ namespace {
 constexpr std::uint64_t length_bytes = 8;
 constexpr std::size_t most_dimensions = 64;  // NumPy's and PyTorch's limit
 
-/// The bytes of an element of the dtypes that can be read.  A tensor of another dtype is refused
-/// when it is asked for, so its size need not be known here.
+/// The size of an element of each supported dtype.  A tensor of another dtype is rejected when it
+/// is loaded, so its size is not needed here.
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 5> element_bytes{
     {{"F16", 2}, {"BF16", 2}, {"F32", 4}, {"F64", 8}, {"I64", 8}}};
 
-/// A text from the file, which may be anything, as a message shows it.
+/// A text from the file, which may be anything, in printable form.
 std::string shown(const std::string& text) { return printable_name(text); }
 template <class T>
 const T& shown(const T& other) {
   return other;
 }
 
-/// One reading of one header; all messages begin with its path.
+/// Parses one header; all messages begin with its path.
 struct Reader {
   const std::string& path;
   std::uint64_t data_begin;
@@ -118,7 +117,7 @@ std::uint64_t Reader::whole_number(const std::string& name, const char* what,
                                    const Json& entry) const {
   const auto* const number = entry.as<std::uint64_t>();
   if (number == nullptr)
-    refuse("tensor '{}': {} holds {}, which is not a whole number from 0 to 2^64 - 1", name, what,
+    refuse("tensor '{}': {} holds {}, not a whole number from 0 to 2^64 - 1", name, what,
            format_json(entry, InvalidUtf8::replaced));
   return *number;
 }
@@ -136,12 +135,12 @@ Shape Reader::shape(const std::string& name, const Json& entry) const {
   return shape;
 }
 
-/// The bytes of a tensor of this shape and dtype; for an unknown dtype, as its offsets say.
+/// The bytes of a tensor of this shape and dtype; for an unknown dtype, by its offsets.
 std::uint64_t Reader::size(const std::string& name, const StoredTensor& stored) const {
   const auto* const row = std::ranges::find(element_bytes, std::string_view(stored.dtype),
                                             &std::pair<std::string_view, std::uint64_t>::first);
-  // The product is taken over the sizes that are not zero, so that an empty tensor's strides are
-  // numbers, too.
+  // Multiplies only sizes that are not zero, so that an empty tensor's strides cannot overflow,
+  // either.
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   std::uint64_t product = row == element_bytes.end() ? 8 : 8 * row->second;  // bits
   bool empty = false;
@@ -241,8 +240,8 @@ Arranged arranged(SafetensorsHeader header) {
   Arranged result;
   for (const auto& [name, stored] : header.tensors)
     result.order.push_back(name);
-  // Wide values first: then each begins at a multiple of its width, as readers that map the file
-  // into memory need it.
+  // Wide values first, so that each begins at a multiple of its width, which readers that map the
+  // file into memory need.
   std::stable_partition(result.order.begin(), result.order.end(), [&](const std::string& name) {
     return header.tensors.at(name).dtype != "F32";
   });
@@ -313,7 +312,7 @@ Described describe(const TensorFile& content) {
   std::map<const Value*, std::string> names;
   for (const auto& [name, x] : content.tensors) {
     check<ValueError>(x.defined(), "save_safetensors: tensor '{}' is undefined", name);
-    const auto [first, is_new] = names.emplace(x.impl().value.get(), name);
+    const auto [first, is_new] = names.emplace(x.identity().value.get(), name);
     check<ValueError>(
         is_new, "save_safetensors: '{}' and '{}' are the same value; store a tied weight once",
         first->second, name);
@@ -330,7 +329,7 @@ Described describe(const TensorFile& content) {
   return described;
 }
 
-/// Adds a header that has zeros for the checksum's digits; the values follow.
+/// Adds a header with zeros for the checksum's digits; the values follow.
 void add_header(Checksum& checksum, const std::string& header) {
   const std::uint64_t length = header.size();
   checksum.add(&length, sizeof(length));
@@ -350,7 +349,7 @@ float from_f16(std::uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
-/// The upper half of a float32.
+/// From the upper half of a float32.
 float from_bf16(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t{upper} << 16); }
 
 /// Throws FileError if a finite value has no finite float32.

@@ -6,13 +6,13 @@
 //             "__metadata__" for a map of strings to strings; blanks may follow the last brace
 //   the rest  row-major, little-endian values, tensor after tensor without holes
 //
-// Reading is strict: a file that breaks a rule is refused with a FileError that names the file, the
-// tensor, the rule and the byte, before anything is allocated for its values.
+// The reader is strict: a file that breaks a rule is rejected with a FileError that names the file,
+// the tensor, the rule and the byte, before anything is allocated for its values.
 //
-// Files that are written here have a checksum in their metadata, "xgrad_checksum", of all bytes of
-// the file, with zeros for the checksum's own digits.  A program that saves the
-// same again, in other bytes, may keep it; one that changes anything leaves it out.  Files without
-// one, as others write them, are read as well.
+// Files written here have a checksum of all their bytes in their metadata, "xgrad_checksum",
+// computed with zeros in place of its own digits.  A program that saves the same in another layout
+// may keep it; one that changes anything must drop it.  Files without one, from other programs, can
+// be read.
 
 #include <cstdint>
 #include <functional>
@@ -28,13 +28,13 @@ namespace xgrad::io {
 /// The header's entry of one tensor.
 struct StoredTensor {
   std::string name;          ///< in the file
-  std::string dtype;         ///< as the file spells it: "F32", "BF16", ...
+  std::string dtype;         ///< in the file's spelling: "F32", "BF16", ...
   Shape shape;               ///< empty for a single value
   std::uint64_t offset = 0;  ///< of its first byte in the file
   std::uint64_t bytes = 0;
 };
 
-/// A safetensors file that is open: the header is read and checked, values are read when asked for.
+/// An open safetensors file: the header is read and checked, values are read on request.
 class SafetensorsFile {
  public:
   /// Throws FileError unless it is a safetensors file.
@@ -44,23 +44,23 @@ class SafetensorsFile {
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool contains(const std::string& name) const;
-  /// If all names begin with one of these, takes it off them, and so on until they do not: as
-  /// "module." of PyTorch's DataParallel.
+  /// Removes one of these prefixes from all names if all have it, and repeats: as "module." of
+  /// PyTorch's DataParallel.
   void take_off(const std::vector<std::string>& prefixes);
-  /// Gives each tensor another name.  FileError if two would have the same.
+  /// Renames each tensor.  FileError if two get the same name.
   void rename(const std::function<std::string(const std::string&)>& to);
-  /// Reads the whole file and throws FileError if its checksum is another; returns false
-  /// if it has no checksum.
+  /// Reads the whole file and throws FileError if its checksum is wrong; returns false if it has no
+  /// checksum.
   bool verify() const;
 
-  /// Reads an F32 or F64 tensor as it is, or an F16, BF16, F32 or F64 tensor as the dtype asked
-  /// for. F64 as float32 rounds to the nearest, ties to even; all other conversions are exact.
-  /// Throws FileError for a name that is not there, another dtype, and a finite value that rounds
-  /// to infinity, naming it.
+  /// Reads an F32 or F64 tensor as it is, or an F16, BF16, F32 or F64 tensor in the requested
+  /// dtype.  F64 as float32 rounds to the nearest, ties to even; all other conversions are exact.
+  /// Throws FileError for an unknown name, another dtype, and a finite value that rounds to
+  /// infinity, naming it.
   Tensor tensor(const std::string& name, std::optional<DType> dtype = {}) const;
-  /// Rows first ... first + n - 1 of what tensor(name, dtype) reads, alone.
+  /// Rows first ... first + n - 1 of tensor(name, dtype), alone.
   Tensor rows(const std::string& name, std::size_t first, std::size_t n, DType dtype) const;
-  /// Reads an I64 tensor.  Throws FileError for a name that is not there, or another dtype.
+  /// Reads an I64 tensor.  Throws FileError for an unknown name or another dtype.
   Indices indices(const std::string& name) const;
 
  private:
@@ -81,14 +81,14 @@ struct TensorFile {
   std::map<std::string, std::string> metadata = {};
 };
 
-/// Reads a whole file.  Throws FileError for a file that is no safetensors file or has another
-/// checksum, and one that lists all tensors of dtypes that have no counterpart here.
+/// Reads a whole file.  Throws FileError if it is not a safetensors file or its checksum is wrong,
+/// and one that lists all tensors of unsupported dtypes.
 TensorFile load_safetensors(const std::string& path);
 
 /// Writes a file, which appears complete or not at all.  The same content gives the same bytes.
-/// Throws ValueError for an undefined Tensor, a name or text that is not UTF-8, a name that stands
+/// Throws ValueError for an undefined Tensor, a name or text that is not UTF-8, a name that occurs
 /// twice or is "__metadata__", and for two names of one value (a tied weight is stored once);
-/// FileError for what cannot be written.
+/// FileError if it cannot be written.
 void save_safetensors(const std::string& path, const TensorFile& content);
 
 }  // namespace xgrad::io

@@ -24,7 +24,7 @@ using Parts = text::BytePairs::Parts;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
 
-/// Calls f; its errors become errors of the file.
+/// Calls f; its errors become FileErrors that name the file.
 template <class F>
 auto of_file(const std::string& what, const F& f) {
   try {
@@ -34,8 +34,8 @@ auto of_file(const std::string& what, const F& f) {
   }
 }
 
-/// The bytes of a token that is written in text::byte_characters(); of an added one with another
-/// character its own.
+/// The bytes of a token written in text::byte_characters(); an added token with other characters
+/// stands for its own UTF-8.
 std::string bytes_of(std::string_view token, bool added) {
   std::string bytes;
   for (const char32_t c : text::decode_utf8(token, "a token")) {
@@ -43,7 +43,7 @@ std::string bytes_of(std::string_view token, bool added) {
     const auto at = c < 0x80 && c > ' ' ? all.begin() + c : std::ranges::find(all, c);
     if (at == all.end() && added)
       return std::string(token);
-    check<ValueError>(at != all.end(), "the token '{}' has a character that stands for no byte",
+    check<ValueError>(at != all.end(), "the token '{}' has a character that represents no byte",
                       printable_name(token));
     bytes += static_cast<char>(at - all.begin());
   }
@@ -54,11 +54,11 @@ std::string bytes_of(std::string_view token, bool added) {
 template <class T>
 const T& value(const Json& json, const char* key) {
   const T* const found = json.find<T>(key);
-  check<ValueError>(found != nullptr, "{} is not there, or not of the kind that it should be", key);
+  check<ValueError>(found != nullptr, "{} is missing or of the wrong type", key);
   return *found;
 }
 
-/// Refuses a value, but for those that change nothing.
+/// Rejects all values but those that change nothing.
 void only(const Json& json, const char* key, std::initializer_list<std::string_view> values) {
   const Json* const found = json.find(key);
   const std::string text = found == nullptr ? "null" : format_json(*found);
@@ -77,7 +77,7 @@ bool nfc_of(const Json& json) {
   return std::ranges::count_if(value<JsonArray>(json, "normalizers"), nfc_of) > 0;
 }
 
-/// Adds the splits of a pre_tokenizer, of which ByteLevel must be the last part.
+/// Adds the splits of a pre_tokenizer, whose last part must be ByteLevel.
 void read_splits(const Json& json, std::vector<PatternSplit>& splits, bool& ended) {
   const auto& type = value<std::string>(json, "type");
   check<ValueError>(!ended, "{} after ByteLevel is not supported", printable_name(type));
@@ -101,7 +101,7 @@ void read_splits(const Json& json, std::vector<PatternSplit>& splits, bool& ende
     PatternSplit& split = splits.emplace_back();
     if (const auto* const literal = pattern->find<std::string>("String")) {
       split.pattern.clear();
-      for (const char c : *literal)  // but for these, a backslash changes nothing
+      for (const char c : *literal)  // any other character may be escaped
         split.pattern += (c < 0 || std::isalnum(c) != 0 ? "" : "\\") + std::string(1, c);
     } else {
       split.pattern = value<std::string>(*pattern, "Regex");
@@ -134,7 +134,7 @@ Json pre_tokenizer_json(const std::vector<PatternSplit>& splits) {
   return JsonObject{{"type", std::string("Sequence")}, {"pretokenizers", std::move(steps)}};
 }
 
-/// A vocabulary of which all is known but its tokens and merges.
+/// Completes a vocabulary with its tokens and merges.
 Parts vocabulary(Parts parts, const JsonObject& vocab, const Merges& merges) {
   std::unordered_map<std::string_view, std::uint64_t> ids;
   std::unordered_map<std::string_view, bool> added;  // whether the vocabulary has it, too
@@ -180,7 +180,7 @@ Parts vocabulary(Parts parts, const JsonObject& vocab, const Merges& merges) {
 text::BytePairs tokenizer(const Json& json) {
   const Json* const model = json.find("model");
   check<ValueError>(model != nullptr, "not a tokenizer.json: it has no model");
-  if (model->find("type") != nullptr)  // there is none in old files
+  if (model->find("type") != nullptr)  // absent in old files
     only(*model, "type", {R"("BPE")"});
   only(*model, "byte_fallback", {"null", "false"});
   only(*model, "dropout", {"null", "0.0", "0"});
@@ -238,11 +238,11 @@ text::BytePairs tokenizer(const Json& json) {
       vocabulary(std::move(parts), value<JsonObject>(*model, "vocab"), merges));
   const auto& tokens = result.parts().tokens;
   if (std::ranges::count(tokens, 1U, &std::string::size) < 256)
-    only(*model, "unk_token", {"null"});  // it would stand for bytes without a token
+    only(*model, "unk_token", {"null"});  // it would replace bytes without a token
   return result;
 }
 
-/// The template of a post_processor.
+/// Reads the template of a post_processor.
 void read_template(const Json& processor, TextTemplate& result) {
   const auto& type = value<std::string>(processor, "type");
   if (type == "ByteLevel")
@@ -354,7 +354,7 @@ Json tokenizer_json(const text::BytePairs& vocabulary) {
                                   {"normalized", token.normalized},
                                   {"special", token.special}});
   }
-  // An added token that others follow must be in the vocabulary, too: readers count on from there.
+  // An added token before others must be in the vocabulary, too: readers count on from its end.
   JsonObject vocab;
   for (std::size_t id = 0; id < vocabulary.text_size(); ++id)
     vocab.emplace_back(names[id] ? *names[id] : text::written_token(parts.tokens[id]),

@@ -10,22 +10,22 @@
 namespace xgrad::io {
 
 /// The vocabulary of a tokenizer.json: a model "BPE", a pre_tokenizer of Split and Digits with
-/// ByteLevel at its end, a normalizer NFC or none.  Merges are "a b" or ["a", "b"].  The tokens
-/// that the post_processor adds around a text are not part of it: see text_template().  Throws
-/// FileError, which says where, for all else that changes the ids (another model, pre_tokenizer or
+/// ByteLevel at its end, a normalizer NFC or none.  Merges are "a b" or ["a", "b"].  Tokens that
+/// the post_processor adds around a text are not included: see text_template().  Throws FileError,
+/// which names the place, for all else that changes ids (another model, pre_tokenizer or
 /// normalizer, byte_fallback, dropout, add_prefix_space, truncation ...), for ids that are not 0 to
 /// N - 1, each once, and for merges of tokens that are not in the vocabulary.
 text::BytePairs read_tokenizer(const std::string& path);
 
-/// The vocabulary of GPT-2's vocab.json and merges.txt.  "<|endoftext|>" is special, if it is
-/// there. Throws as above.
+/// The vocabulary of GPT-2's vocab.json and merges.txt.  "<|endoftext|>", if present, is special.
+/// Throws as above.
 text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string& merges_txt);
 
 /// Writes a tokenizer.json, which HuggingFace's tokenizers read as well.
 void write_tokenizer(const std::string& path, const text::BytePairs& vocabulary);
 
-/// A vocabulary as the contents of a tokenizer.json, five levels deep, for a checkpoint's JSON; and
-/// back.  `what` names it in the message.
+/// Converts a vocabulary to the contents of a tokenizer.json, five levels deep, for a checkpoint's
+/// JSON, and back.  `what` names it in messages.
 Json tokenizer_json(const text::BytePairs& vocabulary);
 text::BytePairs tokenizer_of(const Json& json, const std::string& what);
 
@@ -33,8 +33,9 @@ text::BytePairs tokenizer_of(const Json& json, const std::string& what);
 struct TextTemplate {
   std::vector<std::int64_t> before, after;
 };
-/// That of a tokenizer.json's post_processor: ByteLevel, which adds none, TemplateProcessing, or a
-/// Sequence of these.  Throws FileError as tokenizer_of(), also for ids that `vocabulary` has not.
+/// The template of a tokenizer.json's post_processor: ByteLevel, which adds none,
+/// TemplateProcessing, or a Sequence of these.  Throws FileError as tokenizer_of(), also for ids
+/// that `vocabulary` lacks.
 TextTemplate text_template(const Json& json, const text::BytePairs& vocabulary,
                            const std::string& what);
 

@@ -22,7 +22,7 @@ Mask sliding_window(Size queries, Size keys, Size window, Size offset) {
                     "sliding_window: offset is {}", offset);
   const Mask all = zeros({queries, keys}) == 0;
   const Size width = std::min(window, std::abs(offset) + queries);
-  return tril(all, offset) & ~tril(all, offset - width);  // offset: the diagonal of own keys
+  return tril(all, offset) & ~tril(all, offset - width);  // the diagonal of own keys
 }
 
 Tensor alibi_bias(Size heads, Size queries, Size keys, Size offset, DType dtype) {
@@ -56,7 +56,7 @@ RotaryEmbedding::RotaryEmbedding(Size head_dim, const Indices& positions,
   for (std::size_t i = 0; i < pairs; ++i) {
     const double share = 2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
     const double frequency = std::pow(options.theta, -share);
-    double kept = 0;  // how much of it is not divided
+    double kept = 0;  // the share that is not divided
     if (options.original_max_position_embeddings > 0) {
       const double turns = static_cast<double>(options.original_max_position_embeddings) *
                            frequency / (2 * std::numbers::pi);
@@ -115,14 +115,14 @@ void check_fits(const char* name, const Tensor& x, const Value* held, Size lengt
     return;
   const Shape expected = with_positions(held->shape, length);
   if (with_positions(x.shape(), length) != expected)
-    fail<ShapeError>("KeyValueCache: {} {} does not continue what is held, {}", name,
+    fail<ShapeError>("KeyValueCache: {} {} does not continue the cached {}", name,
                      to_string(x.shape()), to_string(expected));
   if (x.dtype() != held->dtype)
-    fail<DTypeError>("KeyValueCache: {} is {} but what is held is {}", name, to_string(x.dtype()),
+    fail<DTypeError>("KeyValueCache: {} is {} but the cache is {}", name, to_string(x.dtype()),
                      to_string(held->dtype));
 }
 
-// Puts x (..., T, D) at positions `offset` and after of `held` (..., capacity, D).
+// Writes x (..., T, D) to positions `offset` and after of `held` (..., capacity, D).
 void put(const Tensor& x, Size offset, const Value& held) {
   const Size width = x.size(-1), rows = x.size(-2), capacity = held.shape[-2];
   const Size matrices = rows * width == 0 ? 0 : x.numel() / (rows * width);
@@ -149,13 +149,13 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
   check_fits("v", v, first ? nullptr : values_.get(), length_);
   const Size positions = keys[-2];
   if (positions > capacity_ - length_)
-    fail<ValueError>("KeyValueCache: {} positions are held and {} more do not fit its capacity, {}",
+    fail<ValueError>("KeyValueCache: {} positions are cached and {} more exceed its capacity, {}",
                      length_, positions, capacity_);
   if (any_requires_grad(std::array{k, v}))
     throw GraphError("KeyValueCache: gradients do not flow through a cache; use NoGrad");
 
   const auto room = [&](const Tensor& x) {
-    return zeros(with_positions(x.shape(), capacity_), x.dtype()).impl().value;
+    return zeros(with_positions(x.shape(), capacity_), x.dtype()).identity().value;
   };
   if (first) {
     auto empty = room(k);
@@ -168,7 +168,7 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
   put(k, length_, *keys_);
   put(v, length_, *values_);
   const Size end = length_ + positions;
-  if (written_ > end)  // positions that were forgotten
+  if (written_ > end)  // clears positions that were truncated
     for (const auto& [x, held] : {std::pair(&k, keys_.get()), std::pair(&v, values_.get())})
       put(zeros(with_positions(x->shape(), written_ - end), x->dtype()), end, *held);
   written_ = end;
@@ -276,8 +276,7 @@ AttentionSizes checked_sizes(const MultiHeadAttention& layer, const Tensor& quer
   return {q[0], q[1], k[1], C, layer.num_heads, layer.num_kv_heads};
 }
 
-// The projections of query (B, T, C), key and value (B, T, G * D); where two are the same Tensor,
-// by one product.
+// The projections of query (B, T, C), key and value (B, T, G * D); one product for equal inputs.
 std::array<Tensor, 3> project(const Tensor& query, const Tensor& key, const Tensor& value,
                               const Tensor& weight, const Tensor& bias, const AttentionSizes& n) {
   const Size width = n.G * n.D();  // of keys, and of values

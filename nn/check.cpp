@@ -16,8 +16,7 @@ namespace xgrad::nn::detail {
 
 namespace {
 
-// The checked Tensors: the inputs, as leaves of their own if they require no gradient, then the
-// parameters.
+// The checked Tensors: the inputs, made leaves if they require no gradient, then the parameters.
 struct All {
   std::vector<Tensor> tensors;
   GradcheckOptions options;
@@ -74,8 +73,8 @@ std::vector<Tensor> forgotten(const Members& members, const All& all) {
   return found;
 }
 
-// All visited Tensors are float64, so a clash of dtypes comes from one that visit does not name, or
-// that the function holds.
+// All visited Tensors are float64, so a dtype error comes from one that visit does not name or that
+// the function holds.
 template <class F>
 auto hinting(const F& f) {
   try {
@@ -134,7 +133,7 @@ namespace {
 
 using Status = LayerReport::Status;
 
-struct Found {
+struct CheckOutcome {
   Status status;
   std::string text;
 };
@@ -188,17 +187,18 @@ class LayerChecks {
  private:
   template <class Check>
   void add(const std::string& name, const Check& check) {
-    Found found{Status::failed, ""};
+    CheckOutcome outcome{Status::failed, ""};
     try {
-      found = check();
+      outcome = check();
     } catch (const std::exception& error) {
-      found.text = error.what();
+      outcome.text = error.what();
     }
     set_training(false);
-    if (const auto own = name + ": "; found.text.starts_with(own))
-      found.text.erase(0, own.size());
-    report_.ok = report_.ok && found.status != Status::failed;
-    report_.lines.push_back({name, found.status, found.text.substr(0, found.text.find('\n'))});
+    if (const auto own = name + ": "; outcome.text.starts_with(own))
+      outcome.text.erase(0, own.size());
+    report_.ok = report_.ok && outcome.status != Status::failed;
+    report_.lines.push_back(
+        {name, outcome.status, outcome.text.substr(0, outcome.text.find('\n'))});
   }
 
   Tensor call() const {
@@ -222,20 +222,20 @@ class LayerChecks {
       x = x.detach().to(dtype);
   }
 
-  Found state() const {
+  CheckOutcome state() const {
     std::vector<std::string> shapes;
     for (const Tensor& leaf : detail::unvisited_leaves(members_, f_(in_)))
       shapes.push_back(to_string(leaf.shape()));
     if (!shapes.empty())
       return {Status::failed,
-              fmt::format("visit does not name what the result depends on, of shape {}: it is "
+              fmt::format("visit omits a Tensor that the result depends on, of shape {}: it is "
                           "neither trained nor saved",
                           fmt::join(shapes, ", "))};
     return {Status::ok,
-            fmt::format("{} names, of all that is trained", detail::state_dict(members_).size())};
+            fmt::format("{} names, of all trained Tensors", detail::state_dict(members_).size())};
   }
 
-  Found reached() const {
+  CheckOutcome reached() const {
     std::vector<Tensor> parameters;
     std::vector<std::string> names, missed;
     for (const auto& [name, parameter] : detail::named_parameters(members_))
@@ -256,7 +256,7 @@ class LayerChecks {
     return {Status::ok, fmt::format("a gradient reaches all {}", names.size())};
   }
 
-  Found deterministic() const {
+  CheckOutcome deterministic() const {
     for (const bool training : {false, true}) {
       set_training(training);
       const xgrad::detail::SameDraws draws;
@@ -283,13 +283,13 @@ class LayerChecks {
     return {Status::ok, "two calls give the same bits; in training, from one seed"};
   }
 
-  // Whether the result has x's size at dimension d, and there is something to tell apart.
-  std::optional<Found> unlike(const Tensor& x, std::int64_t d) const {
+  // Whether x and the result have the same size, at least 2, at dimension d; if not, why.
+  std::optional<CheckOutcome> unlike(const Tensor& x, std::int64_t d) const {
     const auto has = [&](const Tensor& t) { return -t.dim() <= d && d < t.dim(); };
     if (!has(x) || !has(y_) || x.size(d) != y_.size(d) || x.size(d) < 2)
-      return Found{Status::does_not_apply,
-                   fmt::format("x {} and the result {} share no dimension {} of 2 or more",
-                               to_string(x.shape()), to_string(y_.shape()), d)};
+      return CheckOutcome{Status::does_not_apply,
+                          fmt::format("x {} and the result {} share no dimension {} of 2 or more",
+                                      to_string(x.shape()), to_string(y_.shape()), d)};
     return {};
   }
   // As a function of one input.
@@ -301,8 +301,8 @@ class LayerChecks {
     };
   }
 
-  Found batch() const {
-    Found all{Status::does_not_apply, "x has no batch"};
+  CheckOutcome batch() const {
+    CheckOutcome all{Status::does_not_apply, "x has no batch"};
     for (std::size_t i = 0; options_.batch_dim && i < in_.size(); ++i) {
       if (in_[i].dim() < 2)
         continue;
@@ -325,13 +325,13 @@ class LayerChecks {
     return all;
   }
 
-  Found causal() const {
+  CheckOutcome causal() const {
     const Tensor& x = in_[0];
     const bool is_batch = options_.batch_dim && x.dim() >= 2 &&
                           (*options_.batch_dim == -2 || *options_.batch_dim == x.dim() - 2);
     auto no = unlike(x, -2);
     if (!no && is_batch)
-      no = Found{Status::does_not_apply, "dimension -2 of x is the batch"};
+      no = CheckOutcome{Status::does_not_apply, "dimension -2 of x is the batch"};
     if (no) {
       if (options_.causal)
         no->status = Status::failed;
@@ -343,7 +343,7 @@ class LayerChecks {
     return {found ? Status::ok : Status::failed, found.message};
   }
 
-  Found gradients(detail::LayerCheck which, bool fast) const {
+  CheckOutcome gradients(detail::LayerCheck which, bool fast) const {
     const auto report = detail::gradcheck(
         which, members_, f_, in_,
         {.fast_mode = fast,
@@ -352,7 +352,7 @@ class LayerChecks {
     return {report ? Status::ok : Status::failed, report.message};
   }
 
-  Found dtype() {
+  CheckOutcome dtype() {
     for (const DType own : {DType::float64, DType::float32}) {
       convert(own);
       try {
@@ -370,7 +370,7 @@ class LayerChecks {
   const detail::OfInputs& f_;
   const LayerCheckOptions& options_;
   std::vector<Tensor> in_;
-  bool is_call_;  // f calls the layer, and holds nothing else
+  bool is_call_;  // f only calls the layer
   Tensor y_;
   LayerReport report_;
 };

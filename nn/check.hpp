@@ -1,5 +1,5 @@
 #pragma once
-// Checking a layer: its gradient in every input and in every parameter, by name.
+// Checks of a layer: its gradient by every input and parameter, by name.
 //
 //   nn::to(block, DType::float64);
 //   const auto report = nn::gradcheck(block, {x});
@@ -27,16 +27,16 @@ GradcheckReport gradcheck(LayerCheck which, const Members& members, const Tensor
 EpsSweep eps_sweep(const Members& members, const TensorFunction& f,
                    const std::vector<Tensor>& inputs, const GradcheckOptions& options);
 [[noreturn]] void wrong_count(std::size_t given);
-/// Why a Tensor may be of another dtype than the layer.
+/// Why a Tensor may have another dtype than the layer.
 inline constexpr const char* not_converted =
-    "does it name every Tensor?  One that the function holds is to be an input: {x, s}";
+    "does it name every Tensor?  Pass one that the function holds as an input: {x, s}";
 
 template <class M, class... Xs>
 concept CalledWith =
     std::is_invocable_r_v<Tensor, const M&, Xs...> || std::is_invocable_r_v < std::vector<Tensor>,
 const M&, Xs... > ;
 
-// layer(in[0], ...) with as many Tensors as are given.
+// layer(in[0], ...) with the given number of Tensors.
 template <class M>
 TensorFunction call_of(const M& model, std::size_t given) {
   using X = const Tensor&;
@@ -58,11 +58,11 @@ TensorFunction call_of(const M& model, std::size_t given) {
 
 }  // namespace detail
 
-/// xgrad::gradcheck() of layer(inputs...), one to three Tensors, in the inputs, whether or not they
-/// require a gradient, and in every parameter that is not frozen; the report has the parameters'
-/// names.  A Tensor that requires a gradient and that the output depends on, but visit does not
-/// name, is a failure: an optimizer would never see it.  DTypeError unless inputs, parameters and
-/// buffers are float64.
+/// xgrad::gradcheck() of layer(inputs...), one to three Tensors, by the inputs, whether or not they
+/// require a gradient, and by every parameter that is not frozen; the report has the parameters'
+/// names.  Fails if the output depends on a Tensor that requires a gradient and that visit does not
+/// name: an optimizer would never see it.  DTypeError unless inputs, parameters and buffers are
+/// float64.
 template <Layer M>
 GradcheckReport gradcheck(const M& model, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options = {}) {
@@ -77,7 +77,7 @@ GradcheckReport gradcheck(const M& model, const TensorFunction& f,
   return detail::gradcheck(detail::LayerCheck::gradcheck, detail::members(model), f, inputs,
                            options);
 }
-/// xgrad::gradgradcheck() in inputs and parameters.
+/// xgrad::gradgradcheck() by inputs and parameters.
 template <Layer M>
 GradcheckReport gradgradcheck(const M& model, const std::vector<Tensor>& inputs,
                               const GradcheckOptions& options = {}) {
@@ -91,7 +91,7 @@ GradcheckReport gradgradcheck(const M& model, const TensorFunction& f,
   return detail::gradcheck(detail::LayerCheck::gradgradcheck, detail::members(model), f, inputs,
                            options);
 }
-/// xgrad::eps_sweep() in inputs and parameters.
+/// xgrad::eps_sweep() by inputs and parameters.
 template <Layer M>
 EpsSweep eps_sweep(const M& model, const std::vector<Tensor>& inputs,
                    const GradcheckOptions& options = {}) {
@@ -108,7 +108,7 @@ EpsSweep eps_sweep(const M& model, const TensorFunction& f, const std::vector<Te
 
 namespace xgrad {
 
-// The same names check a layer and its parameters.
+// The same names for a layer and its parameters.
 using nn::eps_sweep;
 using nn::gradcheck;
 using nn::gradgradcheck;
@@ -117,18 +117,18 @@ using nn::gradgradcheck;
 
 namespace xgrad::nn {
 
-// All that can be checked of a layer, in one call.
+// All checks of a layer, in one call.
 //
 //   const auto report = nn::check_layer(layer, randn({2, 3, 8}));  // of two inputs: {x, memory}
 //   std::cout << report;  // a line per check
 
 struct LayerCheckOptions {
   std::optional<std::int64_t> batch_dim = 0;  ///< of inputs and output; none if x is one item
-  /// Whether a position, along dimension -2, that sees a later one is a failure.  Else it is only
-  /// reported.
+  /// Whether it is a failure if a position, along dimension -2, depends on a later one.  Otherwise
+  /// it is only reported.
   bool causal = false;
-  /// With more elements in the inputs, the parameters and the result together gradcheck is in fast
-  /// mode; gradgradcheck with more than a sixteenth of it.
+  /// If the inputs, the parameters and the result together have more elements, gradcheck runs in
+  /// fast mode; gradgradcheck beyond a sixteenth.
   std::size_t full = 4096;
   std::uint64_t seed = 0;
 };
@@ -147,7 +147,7 @@ struct LayerReport {
 
   /// ValueError if there is no such check.
   const Line& line(std::string_view check) const;
-  /// A line per check: its name, "ok", "FAILED", "does not apply" or "info", and what was found.
+  /// A line per check: its name, "ok", "FAILED", "does not apply" or "info", and the finding.
   std::string table() const;
 };
 std::ostream& operator<<(std::ostream& out, const LayerReport& report);
@@ -160,7 +160,7 @@ LayerReport check_layer(const Members& members, const OfInputs& f,
 }  // namespace detail
 
 /// Checks f(layer, inputs), which calls the layer in its own way, on a clone of the layer.  Layer
-/// and inputs are converted to each dtype; a Tensor that f holds is not, so give it as an input:
+/// and inputs are converted to each dtype; a Tensor that f holds is not, so pass it as an input:
 /// {x, s}.
 ///
 ///   state_dict                the result depends on no trained Tensor that visit does not name
@@ -173,8 +173,8 @@ LayerReport check_layer(const Members& members, const OfInputs& f,
 ///   gradcheck, gradgradcheck  in float64 and evaluation, of the inputs and every parameter
 ///   dtype                     a float32 layer gives float32, a float64 layer float64
 ///
-/// Throws what f throws for these inputs, in the dtype of the layer's first Tensor; what is thrown
-/// in a check is its failure.
+/// Throws any error of f for these inputs, in the dtype of the layer's first Tensor; an error
+/// within a check is that check's failure.
 template <Layer M, class F>
 requires std::is_invocable_r_v < Tensor, const F&, const M&, const std::vector<Tensor>
 & > LayerReport check_layer(const M& layer, const F& f, const std::vector<Tensor>& inputs,

@@ -31,7 +31,7 @@ const GPTConfig& checked(const GPTConfig& c, const char* caller) {
   check<ValueError>(c.norm_eps > 0 && std::isfinite(c.norm_eps), "{}: norm_eps {} must be positive",
                     caller, c.norm_eps);
   if (c.rotary)
-    RotaryEmbedding(2, arange_indices(0, 1), *c.rotary);  // its errors, whatever the sizes
+    RotaryEmbedding(2, arange_indices(0, 1), *c.rotary);  // for its errors
   return c;
 }
 
@@ -72,7 +72,7 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache,
   });
 }
 
-// As causal_self_attention, which has as many keys as queries and leaves them where they are.
+// As causal_self_attention, which needs as many keys as queries and does not copy them.
 Tensor CausalSelfAttention::grouped(const Tensor& qkv, double p, KeyValueCache* cache,
                                     const RotaryEmbedding* rotate) const {
   check<ShapeError>(qkv.dim() == 3,
@@ -155,7 +155,7 @@ Tensor TransformerBlock::operator()(const Tensor& x, KeyValueCache* cache,
 
 namespace {
 
-// The logit of a token that is not drawn.
+// The logit of a token that cannot be drawn.
 constexpr float never = -std::numeric_limits<float>::infinity();
 
 // softmax, in place.
@@ -180,7 +180,7 @@ void keep_top_k(std::span<float> row, std::size_t k) {
 }
 
 void keep_top_p(std::span<float> row, double top_p) {
-  if (top_p == 1)  // a sum of floats may be 1 before the last of them
+  if (top_p == 1)  // a sum of floats may reach 1 early
     return;
   std::vector<float> p(row.begin(), row.end());
   to_probabilities(p);
@@ -207,7 +207,7 @@ void filter(std::span<float> row, const GenerateOptions& options) {
   const auto temperature =
       static_cast<float>(std::min(options.temperature, double{std::numeric_limits<float>::max()}));
   const auto likeliest = static_cast<std::size_t>(std::ranges::max_element(row) - row.begin());
-  // So small a temperature that float32 does not hold the quotient is as good as 0.
+  // A temperature so small that float32 cannot hold the quotient counts as 0.
   if (temperature == 0 || !std::isfinite(row[likeliest] / temperature)) {
     std::ranges::fill(row, 0.F);
     row[likeliest] = 1;
@@ -244,8 +244,8 @@ Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& opt
   Tensor values = logits.to(DType::float32);
   if (!all(isfinite(values))) {
     check<ValueError>(all(isfinite(logits)), "generate: the model's logits are not finite");
-    values =
-        (logits - amax(logits, {-1}, true)).to(DType::float32);  // beyond float32, but for that
+    // differences may fit float32 where logits do not
+    values = (logits - amax(logits, {-1}, true)).to(DType::float32);
   }
   auto result = empty_array<float>(values.shape());
   std::copy_n(values.data<float>(), values.numel(), result.data());
@@ -271,14 +271,14 @@ GPT::GPT(const GPTConfig& c)
       lm_head(c.n_embd, c.vocab_size, false) {
   if (c.tied)
     wte.weight = lm_head.weight;
-  // PyTorch's apply() comes to the tied weight twice, as wte and as lm_head, so it is drawn twice.
+  // PyTorch's apply() visits the tied weight twice, as wte and as lm_head, so it is drawn twice.
   const std::vector<detail::Member> members = detail::members(*this).tensors;
   for (const detail::Member& m : members)
     if (m.name.ends_with(".bias"))
       init::zeros_(m.tensor);
     else if (m.tensor.dim() == 2)  // the norms' weights stay ones
       init::normal_(m.tensor, 0, 0.02);
-  // Each block adds twice to the residual stream.
+  // Each block adds to the residual stream twice.
   for (const detail::Member& m : members)
     if (m.name.ends_with("c_proj.weight"))
       init::normal_(m.tensor, 0, 0.02 / std::sqrt(2 * static_cast<double>(c.n_layer)));
@@ -296,7 +296,7 @@ Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches) const {
   if (idx.dim() != 2 || idx.size(1) == 0 || held + idx.size(1) > config.block_size)
     fail<ShapeError>("GPT: idx is {}; it must be (B, T) with T from 1 to block_size, {}{}",
                      to_string(idx.shape()), config.block_size,
-                     held == 0 ? "" : fmt::format(", less the {} that the caches hold", held));
+                     held == 0 ? "" : fmt::format(", less {} in the caches", held));
   const Indices positions = arange_indices(held, held + idx.size(1));
   Tensor x = [&] {
     const Scope scope("embeddings");
@@ -371,7 +371,7 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, Generator& genera
   const Size capacity = config.block_size - left + std::min(left, max_new_tokens);
   std::vector<KeyValueCache> caches(h.size(), KeyValueCache(capacity));
   for (Size step = 0; step < max_new_tokens; ++step, ++length) {
-    if (length > config.block_size)  // the window moves, and with it the position of every token
+    if (length > config.block_size)  // the window moves, and every token's position with it
       caches.clear();
     const Size held = caches.empty() ? length - config.block_size : caches.front().length();
     const Indices window = all.narrow(1, held, length - held);
@@ -382,7 +382,7 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, Generator& genera
     const auto V = static_cast<std::size_t>(config.vocab_size);
     for (std::size_t b = 0; b < B; ++b) {
       tokens[b] = next_token({p.data<float>() + b * V, V}, generator, options);
-      if (ended[b])  // its draw is made nevertheless, as in transformers
+      if (ended[b])  // draws nevertheless, as transformers does
         tokens[b] = ends.front();
       ended[b] = std::ranges::find(ends, tokens[b]) != ends.end();
     }

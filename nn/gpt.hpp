@@ -1,5 +1,5 @@
 #pragma once
-// A decoder and its parts: GPT-2 and its kin, Llama and its kin.
+// Decoders of the GPT-2 and Llama families, and their parts.
 
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +51,7 @@ struct GPTConfig {
     sizes.activation = Activation::gelu_tanh;
     return sizes;
   }
-  /// These sizes as Llama: rotary positions, RMSNorm, SwiGLU, no biases, a weight of lm_head's own.
+  /// These sizes as Llama: rotary positions, RMSNorm, SwiGLU, no biases, an untied lm_head.
   /// Touvron et al., 2023.
   static constexpr GPTConfig llama(GPTConfig sizes) {
     sizes.rotary.emplace();
@@ -64,21 +64,21 @@ struct GPTConfig {
 };
 
 /// The configuration.  ValueError, beginning with `caller`, if a size is 0, n_head does not divide
-/// n_embd (and no head_dim is given), n_kv_head does not divide n_head, norm_eps is not positive, a
-/// head that rotates has an odd width, and as of RotaryEmbedding.
+/// n_embd (without head_dim), n_kv_head does not divide n_head, norm_eps is not positive, or a
+/// rotated head has an odd width; others as of RotaryEmbedding.
 const GPTConfig& checked(const GPTConfig& config, const char* caller = "GPT");
 
 // The pre-norm transformer block of GPT-2 and Llama, with nanoGPT's names and order of draws.
 
-/// Causal self-attention: x (B, T, C) -> (B, T, C), H heads of D channels, of which G have keys and
-/// values.  With a cache, x are the positions that come after those that it holds; errors as of
-/// KeyValueCache::append(), and ValueError if dropout is on.  Queries and keys are rotated by
-/// `rotate`, if it is given: by x's own positions.
+/// Causal self-attention: x (B, T, C) -> (B, T, C), with H heads of queries and G of keys and
+/// values, D channels each.  With a cache, the positions of x follow the cached ones; errors as of
+/// KeyValueCache::append(), and ValueError if dropout is on.  If `rotate` is given, it rotates
+/// queries and keys by x's own positions.
 struct CausalSelfAttention {
   Linear c_attn;  ///< C -> (H + 2G) D: queries, keys, values
   Linear c_proj;  ///< HD -> C
   Size n_head, n_kv_head;
-  double dropout;  ///< on the attention weights, and on the result
+  double dropout;  ///< of the attention weights and of the result
   bool training = true;
 
   /// ValueError as of checked().
@@ -97,7 +97,7 @@ struct CausalSelfAttention {
                  const RotaryEmbedding* rotate) const;
 };
 
-/// c_proj(gelu(c_fc(x))) or, of SwiGLU, c_proj(silu(c_gate(x)) * c_fc(x)); then dropout.
+/// c_proj(gelu(c_fc(x))) or, for SwiGLU, c_proj(silu(c_gate(x)) * c_fc(x)); then dropout.
 struct MLP {
   Linear c_fc;
   std::optional<Linear> c_gate;  ///< of SwiGLU
@@ -132,7 +132,7 @@ struct Norm {
   }
 };
 
-/// x + attn(ln_1(x)), and of that x + mlp(ln_2(x)).  Cache and rotation are those of attn.
+/// y = x + attn(ln_1(x)); y + mlp(ln_2(y)).  Cache and rotation are passed to attn.
 struct TransformerBlock {
   Norm ln_1;
   CausalSelfAttention attn;
@@ -151,49 +151,48 @@ struct TransformerBlock {
   }
 };
 
-// The distribution that the next token of a text is drawn from.
+// The distribution from which the next token of a text is drawn.
 
 struct GenerateOptions {
   double temperature = 1;          ///< logits are divided by it; 0: the likeliest, no draw
   std::optional<Size> top_k = {};  ///< draws among the k likeliest only
-  double top_p = 1;  ///< draws among the likeliest that have this much probability together
-  double min_p = 0;  ///< draws among those that are at least this many times the likeliest
-  /// The ids that end a sequence, as transformers names them.  One that has ended is filled with
-  /// the first of these ids; generation ends when all have.
+  double top_p = 1;  ///< draws among the likeliest that together have this probability
+  double min_p = 0;  ///< draws among those with this share of the highest probability
+  /// The ids that end a sequence (transformers' name).  An ended sequence is filled with the first
+  /// of these ids; generation stops when all have ended.
   std::vector<std::int64_t> eos_token_id = {};
   /// Called before each draw with the logits of each sequence's next token, (B, V) in float32.
   std::function<void(const Tensor&)> on_logits = {};
   /// Called after each step with the new token of each sequence.
   std::function<void(std::span<const std::int64_t>)> on_token = {};
-  /// Asked after that: true ends it.
+  /// Called after that; true stops generation.
   std::function<bool()> stop = {};
 };
 
-/// The probabilities that `generate` draws with: logits (..., V) -> (..., V) in float32, without a
-/// graph.  In HuggingFace's order, each step on what the one before has left:
+/// The probabilities from which `generate` draws: logits (..., V) -> (..., V) in float32, without a
+/// graph.  In HuggingFace's order, each step on the result of the one before:
 ///
 ///   1. temperature T:  p = softmax(logits / T); as T goes to 0, all of it on the likeliest
-///   2. top_k:  the k largest stay, and what equals the last of them (Fan et al., 2018)
-///   3. top_p:  of the largest as many as it takes for a sum of top_p or more; of equal ones the
-///      lower ids first (Holtzman et al., 2020)
-///   4. min_p:  those with `p >= min_p * max p` (Nguyen et al., 2024)
+///   2. top_k:  keeps the k largest, and those equal to the last of them (Fan et al., 2018)
+///   3. top_p:  keeps the fewest of the largest whose sum is top_p or more; among equals the lower
+///      ids (Holtzman et al., 2020)
+///   4. min_p:  keeps those with `p >= min_p * max p` (Nguyen et al., 2024)
 ///
 /// after each of which p is divided by its sum.  (llama.cpp's usual order has temperature last.)
 /// ValueError unless T is 0 or above and finite, top_k 1 or above, top_p above 0 and at most 1,
-/// min_p from 0 to 1, and all logits finite (of float64 ones that float32 cannot hold, so is what
-/// they differ by from the largest, as far as it counts); ShapeError without a dimension, or if V
-/// is 0.
+/// min_p from 0 to 1, and all logits finite (float64 logits beyond float32 are shifted by the
+/// largest first); ShapeError without a dimension, or if V is 0.
 Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& options = {});
 
-/// The errors of next_token_probabilities() that are the options', before there are logits.
+/// The errors of next_token_probabilities() that depend on the options alone.
 void check_sampling(const GenerateOptions& options);
 
 }  // namespace xgrad::nn
 
 namespace xgrad {
 
-// A decoder: GPT-2, Llama and their kin.  As GPT-2 it has the names, the order of draws and the
-// arithmetic of nanoGPT: one seed gives the same weights, and the same losses.
+// A decoder of the GPT-2 or Llama family.  As GPT-2 it has nanoGPT's names, order of draws and
+// arithmetic: one seed gives the same weights and the same losses.
 
 class Generator;
 
@@ -201,8 +200,8 @@ class Generator;
 
 namespace xgrad::nn {
 
-/// wte, and wpe where positions are learned, dropout, n_layer blocks, ln_f, and lm_head, whose
-/// weight is that of wte if they are tied.
+/// wte, wpe if positions are learned, dropout, n_layer blocks, ln_f, and lm_head, which shares
+/// wte's weight if they are tied.
 struct GPT {
   GPTConfig config;
   Embedding wte;
@@ -212,28 +211,28 @@ struct GPT {
   Norm ln_f;
   Linear lm_head;
 
-  /// Draws all weights from default_generator(): each layer's own first, then all again from
-  /// N(0, 0.02), those of the residual projections c_proj a third time from
-  /// N(0, 0.02 / sqrt(2 n_layer)).  ValueError as of checked().
+  /// Draws all weights from default_generator(): first each layer's own, then all again from N(0,
+  /// 0.02), and the residual projections c_proj a third time from N(0, 0.02 / sqrt(2 n_layer)).
+  /// ValueError as of checked().
   explicit GPT(const GPTConfig& c);
 
   /// Logits for the token after each position: idx (B, T) -> (B, T, V).  ShapeError if T is 0 or
-  /// above block_size.  With caches, one for each block of h, idx are the tokens after those that
-  /// they hold, of which block_size leaves room for so many fewer; all of them take theirs or none
-  /// does.  ValueError unless they are as many as the blocks and hold equally many; others as of
+  /// above block_size.  With caches, one for each block of h, idx are the tokens after the cached
+  /// ones, which count towards block_size; all caches are appended to or none is.  ValueError
+  /// unless there are as many caches as blocks, all of one length; others as of
   /// CausalSelfAttention.
   Tensor operator()(const Indices& idx, std::span<KeyValueCache> caches = {}) const;
   /// Logits for the token after the last position: idx (B, T) -> (B, V).
   Tensor last_logits(const Indices& idx, std::span<KeyValueCache> caches = {}) const;
-  /// The mean of -log p(target): idx and targets (B, T) -> ().  A target of -100 does not count.
+  /// The mean of -log p(target): idx and targets (B, T) -> ().  Targets of -100 are ignored.
   Tensor loss(const Indices& idx, const Indices& targets) const;
 
   /// Appends max_new_tokens to each sequence, or fewer if `options` end it earlier: idx (B, T) ->
-  /// (B, T + max_new_tokens), drawn with next_token_probabilities(logits, options).  The model
-  /// sees the last block_size tokens; as long as that is all of them, each new one costs one
-  /// position (KeyValueCache), from then on all of the window, for every token moves.  Dropout is
-  /// off, whatever the training flag says, and all draws come from `generator`: a run that samples
-  /// on the way trains as one that does not.
+  /// (B, T + max_new_tokens), drawn with next_token_probabilities(logits, options).  The model sees
+  /// the last block_size tokens.  While these are all tokens, each new one costs one position
+  /// (KeyValueCache); later it costs the whole window, because every token's position changes.
+  /// Dropout is off, whatever the training flag says, and all draws come from `generator`, so
+  /// sampling does not change a training run.
   Indices generate(const Indices& idx, Size max_new_tokens, Generator& generator,
                    const GenerateOptions& options = {}) const;
 

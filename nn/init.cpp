@@ -39,7 +39,7 @@ static thread_local constinit bool skips = false;
 SkipInit::SkipInit() : before_(std::exchange(skips, true)) {}
 SkipInit::~SkipInit() { skips = before_; }
 
-// Calls f with a std::span of new elements, which become x's.
+// Calls f with a std::span of new elements, which replace x's.
 template <class F>
 static Tensor filled(Tensor x, const F& f) {
   if (skips)

@@ -1,4 +1,4 @@
-// The layers that are little more than their parameters and one op.
+// Layers that are little more than their parameters and one op, and LoRA.
 
 #include <xgrad/nn/layers.hpp>
 
@@ -88,7 +88,7 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
   if (x.dim() < 2 || (affine ? x.size(1) != unit : x.size(1) % unit != 0))
     fail<ShapeError>("GroupNorm: x is {}; it must be (N, {}{}, ...)", to_string(x.shape()),
                      affine ? "" : "a multiple of ", unit);
-  Shape group = x.shape();  // of (N, C, ...) what follows (N, groups)
+  Shape group = x.shape();  // (N, groups, ...) of x (N, C, ...)
   group[1] /= num_groups;
   group.erase(group.begin());
   Shape grouped = group;
@@ -139,9 +139,9 @@ Tensor BatchNorm1d::operator()(const Tensor& x) const {
     const Dims all = x.dim() == 3 ? Dims{0, 2} : Dims{0};
     const std::array values{moved(running_mean, mean(x, all)), moved(running_var, var(x, all)),
                             count};
-    std::array buffers{running_mean, running_var, num_batches_tracked};  // other handles
+    std::array buffers{running_mean, running_var, num_batches_tracked};  // copied handles
     for (std::size_t i = 0; i < values.size(); ++i)
-      buffers[i].set_value(values[i].impl().value);
+      buffers[i].set_value(values[i].identity().value);
   }
   return y;
 }
@@ -174,7 +174,7 @@ void detail::refuse_input(const char* type, const char* input) {
 
 void detail::refuse_access(std::size_t i, std::size_t size, bool exists) {
   if (exists)
-    fail<ValueError>("Sequential: layer {} is of another type than asked for", i);
+    fail<ValueError>("Sequential: layer {} is not of the requested type", i);
   fail<ValueError>("Sequential: there is no layer {}; there are {}", i, size);
 }
 
@@ -227,7 +227,7 @@ void add_lora(const Members& members, const LoraOptions& options, Generator& gen
   for (const auto& [name, linear] : members.linears) {
     const std::string weight = name_below(name, "weight");
     check<ValueError>(!linear->lora_A.defined(),
-                      "add_lora: {} has adapters already; merge_lora() adds them to it", weight);
+                      "add_lora: {} has adapters already; merge_lora() merges them", weight);
     const bool excepted = std::ranges::any_of(options.except, [&, &layer = name](auto& other) {
       return layer == other || layer.starts_with(other + ".");
     });
@@ -251,7 +251,7 @@ void add_lora(const Members& members, const LoraOptions& options, Generator& gen
     check<ValueError>(first == weight_names.end() || first->second == m.name ||
                           (chosen.contains(m.name) &&
                            members.tied(adapter_of(first->second), adapter_of(m.name))),
-                      "add_lora: {} and {} are one Tensor, of which each would have its own "
+                      "add_lora: {} and {} are one Tensor, but each would have its own "
                       "adapters: name the Linear in .except",
                       m.name, first == weight_names.end() ? "" : first->second);
   }

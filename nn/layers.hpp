@@ -18,8 +18,7 @@
 
 namespace xgrad::nn {
 
-/// y = x Wᵀ + b: x (..., in) -> (..., out).  With adapters (add_lora()) also + lora_scale (x Aᵀ)
-/// Bᵀ.
+/// y = x Wᵀ + b: x (..., in) -> (..., out).  Adapters (add_lora()) add lora_scale (x Aᵀ) Bᵀ.
 struct Linear {
   Tensor weight;            ///< (out, in)
   Tensor bias;              ///< (out,), or undefined
@@ -44,7 +43,7 @@ struct Linear {
 };
 
 struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_idx = {};  ///< of a row that starts as zeros and stays so
+  std::optional<std::int64_t> padding_idx = {};  ///< a row that starts as zeros and stays so
 };
 
 /// A row of the weight for each index: (...) -> (..., dim).
@@ -133,7 +132,7 @@ struct Softplus {
 
 /// x where x > 0, else weight * x; derivative weight at 0.  He et al., 2015.
 struct PReLU {
-  Tensor weight;  ///< (num_parameters,): one for all, or one for each channel, dimension 1 of x
+  Tensor weight;  ///< (num_parameters,): one for all, or one for each channel (dimension 1 of x)
 
   explicit PReLU(Size num_parameters = 1, double init = 0.25);
   Tensor operator()(const Tensor& x) const;
@@ -154,7 +153,7 @@ struct LogSoftmax {
 
 struct LayerNormOptions {
   double eps = 1e-5;
-  bool bias = true;  ///< without one, the layer is nanoGPT's
+  bool bias = true;  ///< without it, the layer is nanoGPT's
 };
 
 /// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last dimensions.
@@ -165,7 +164,7 @@ struct LayerNorm {
   Tensor bias;    ///< (normalized_shape), zeros, or undefined
   double eps;
 
-  /// normalized_shape: the sizes of the last dimensions, or just that of the last.
+  /// normalized_shape: the sizes of the last dimensions; one number for the last alone.
   LayerNorm(const Dims& sizes, const LayerNormOptions& options = {});
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
@@ -178,7 +177,7 @@ struct LayerNorm {
 struct RMSNorm {
   Dims normalized_shape;
   Tensor weight;              ///< (normalized_shape), ones
-  std::optional<double> eps;  ///< the dtype's epsilon unless given
+  std::optional<double> eps;  ///< the dtype's epsilon by default
 
   RMSNorm(const Dims& sizes, std::optional<double> epsilon = std::nullopt);
   Tensor operator()(const Tensor& x) const;
@@ -191,7 +190,7 @@ struct GroupNormOptions {
 };
 
 /// (x - mean) / sqrt(biased variance + eps) * weight + bias: x (N, C, ...), with mean and variance
-/// of each group of C / num_groups channels.  Wu and He, 2018.
+/// over each group of C / num_groups channels.  Wu and He, 2018.
 struct GroupNorm {
   Size num_groups;
   Tensor weight;  ///< (C,), ones, or undefined
@@ -211,14 +210,14 @@ struct BatchNormOptions {
   double eps = 1e-5;
   std::optional<double> momentum = 0.1;  ///< none: running statistics are means over all batches
   bool affine = true;                    ///< weight and bias
-  bool track_running_stats = true;       ///< without, evaluation takes the batch's statistics
+  bool track_running_stats = true;       ///< if false, evaluation uses the batch's statistics
 };
 
 /// (x - mean) / sqrt(variance + eps) * weight + bias of each channel: x (N, C) or (N, C, L).  In
-/// training mean and biased variance are the batch's, and a call moves the running ones, of the
-/// unbiased variance: running = (1 - momentum) * running + momentum * batch.  In evaluation they
-/// are the running ones.  Copies of the layer share them, as they do parameters.  parallel::
-/// backward() does not cut such a batch.  Ioffe and Szegedy, 2015.
+/// training mean and biased variance are the batch's, and a call updates the running statistics,
+/// with the unbiased variance: running = (1 - momentum) * running + momentum * batch.  Evaluation
+/// uses the running ones.  Copies of the layer share them, as they do parameters.
+/// parallel::backward() does not shard such a batch.  Ioffe and Szegedy, 2015.
 struct BatchNorm1d {
   Size num_features;
   BatchNormOptions options;
@@ -228,7 +227,7 @@ struct BatchNorm1d {
   bool training = true;
 
   explicit BatchNorm1d(Size features, const BatchNormOptions& o = {});
-  /// ShapeError for another x, ValueError if the statistics are of one value.
+  /// ShapeError for another x; ValueError if a channel has a single value.
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
     v("weight", self.weight);
@@ -240,8 +239,8 @@ struct BatchNorm1d {
   }
 };
 
-/// The feed-forward part of Llama and its kin, with their names: down_proj(silu(gate_proj(x)) *
-/// up_proj(x)), x (..., C) -> (..., C).  Elsewhere the three are w1, w3 and w2.  Shazeer, 2020.
+/// The feed-forward part of the Llama family, with its names: down_proj(silu(gate_proj(x)) *
+/// up_proj(x)), x (..., C) -> (..., C).  Also known as w1, w3 and w2.  Shazeer, 2020.
 struct SwiGLU {
   Linear gate_proj, up_proj, down_proj;  ///< C -> hidden, C -> hidden, hidden -> C
 
@@ -260,7 +259,7 @@ struct SwiGLU {
 // Losses as layers: loss(x, target).
 
 /// The loss op as a layer: op(x, target, options).  Weights in the options are buffers.  A loss of
-/// class indices has op_of_indices, too, or only it.
+/// class indices has op_of_indices, too, or nothing else.
 template <class Options, Tensor (*op)(const Tensor&, const Tensor&, Options),
           Tensor (*op_of_indices)(const Tensor&, const Indices&, Options) = nullptr>
 struct Loss {
@@ -353,11 +352,11 @@ AnyLayer::AnyLayer(M layer) : held_(std::make_unique<Held<M>>(std::move(layer)))
 }  // namespace detail
 
 /// Layers applied one after the other: Sequential{Linear(2, 16), Tanh{}, Linear(16, 1)}.  The first
-/// may take Indices.  Their names are "0", "1", ..., as PyTorch's.  A layer that is there twice is
+/// may take Indices.  Their names are "0", "1", ..., as in PyTorch.  A layer that occurs twice is
 /// one layer: its Tensors are tied, as if visit said so.
 ///
-/// In braces C++ constructs them from left to right, and random weights are drawn in that order.
-/// Parentheses would leave the order to the compiler, so they do not compile.
+/// Braces construct the layers from left to right, so random weights are drawn in that order.
+/// Parentheses would leave the order to the compiler and do not compile.
 class Sequential {
  public:
   Sequential(std::initializer_list<detail::AnyLayer> layers = {});
@@ -419,20 +418,20 @@ extern template void Collector::layer(const std::string&, LayerNorm&);
 extern template void Collector::layer(const std::string&, Sequential&);
 }  // namespace detail
 
-// Low-rank adaptation: a model's own weights stay as they are, and each Linear learns the product
-// of two small matrices beside its weight.  Hu et al., 2021 (arXiv 2106.09685).
+// Low-rank adaptation: a model's own weights are frozen, and each Linear learns the product of two
+// small matrices that is added to its weight.  Hu et al., 2021 (arXiv 2106.09685).
 //
 //   nn::add_lora(model, {.rank = 8});
-//   optim::AdamW optimizer(nn::parameters(model));  // frozen parameters have no gradient, and stay
+//   optim::AdamW optimizer(nn::parameters(model));  // frozen parameters have no gradient and stay
 //   ...
-//   nn::merge_lora(model);  // the model that it was, with other weights
+//   nn::merge_lora(model);  // the original layers, with other weights
 
 struct LoraOptions {
   Size rank = 8;
-  /// `rank` unless given, so that B A counts as it is: the paper's first choice, and what PEFT's
-  /// defaults are.  Many give twice the rank.
+  /// `rank` by default, so that B A is not scaled: the paper's first choice and PEFT's default.
+  /// Many use twice the rank.
   std::optional<double> alpha = {};
-  /// Names of layers that get none, nor do layers in them; they need not exist.
+  /// Names of layers without adapters, as all layers in them; they need not exist.
   std::vector<std::string> except = {"lm_head"};
 };
 
@@ -442,11 +441,11 @@ void merge_lora(const Members& members);
 }  // namespace detail
 
 /// Gives each Linear the adapters lora_A (rank, in), from U(-1 / sqrt(in), 1 / sqrt(in)), and
-/// lora_B (out, rank), zeros: y = x Wᵀ + b + (alpha / rank) (x Aᵀ) Bᵀ is unchanged at first. All
-/// other parameters are frozen, and lose their gradients.  Linears that are tied as a whole get the
-/// same.  ValueError, before anything changes, for a rank of 0 or above a weight's smaller side, an
-/// alpha that is not positive, adapters that are there already, weights in bfloat16, a weight that
-/// is another Tensor of the model as well, and if no Linear is left.
+/// lora_B (out, rank), zeros: y = x Wᵀ + b + (alpha / rank) (x Aᵀ) Bᵀ is unchanged at first.  All
+/// other parameters are frozen and lose their gradients.  Linears that are tied as a whole share
+/// adapters.  ValueError, before anything changes, for a rank of 0 or above a weight's smaller
+/// side, an alpha that is not positive, existing adapters, weights in bfloat16, a weight that is
+/// also another Tensor of the model, and if no Linear is left.
 template <MutableLayer M>
 void add_lora(M& model, const LoraOptions& options = {},
               Generator& generator = default_generator()) {

@@ -16,7 +16,7 @@ namespace xgrad::nn::detail {
 
 namespace {
 
-// The name that `name` is tied to: an alias covers its own name and, if it is a layer's, all names
+// The name to which `name` is tied: an alias covers its own name and, if it is a layer's, all names
 // below.
 std::string tied_target(const std::vector<Alias>& aliases, const std::string& name) {
   for (const Alias& alias : aliases)
@@ -100,7 +100,7 @@ void Members::check_names() const {
     fail<ValueError>("visit: '{}' is tied twice", name);
 }
 
-// Whether these are of two layers of one Sequential.
+// Whether these are names in two layers of one Sequential.
 bool Members::in_one_sequence(const std::string& a, const std::string& b) const {
   return std::ranges::any_of(sequences, [&](const std::string& name) {
     const std::string above = name.empty() ? name : name + ".";
@@ -283,7 +283,7 @@ void load_state_dict(const Members& members, const StateDict& state) {
                       name);
   for (const auto& [name, value] : values) {
     Tensor own = expected.at(name)->tensor;
-    own.set_value(value.second->impl().value);
+    own.set_value(value.second->identity().value);
   }
 }
 
@@ -343,7 +343,7 @@ void make_own(const Members& members) {
     *m.place = copies[m.tensor.handle().get()];
 }
 
-// ---- looking ----
+// ---- tables and checks ----
 
 // "xgrad::nn::Linear" of "... [with T = xgrad::nn::Linear; ...]", without namespaces and template
 // arguments.
@@ -448,14 +448,14 @@ std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& outpu
     if (node != nullptr && seen.insert(node).second)
       todo.push_back(node);
   };
-  discover(output.impl().node.get());
+  discover(output.identity().node.get());
   std::vector<Tensor> found;
   while (!todo.empty()) {
     const Node* const node = todo.back();
     todo.pop_back();
     if (node->sequence == 0)
-      if (auto impl = node->leaf.lock())
-        found.emplace_back(std::move(impl));
+      if (auto identity = node->leaf.lock())
+        found.emplace_back(std::move(identity));
     for (const auto& input : node->inputs)
       discover(input.get());
   }

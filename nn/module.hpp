@@ -1,5 +1,5 @@
 #pragma once
-// Models: what one is, and the functions of all.
+// Models: the definition of a layer, and functions that follow from it.
 //
 // A layer is a struct with Tensors or other layers as members, a call operator, and one line that
 // lists the members:
@@ -10,10 +10,10 @@
 //     static void visit(auto& self, auto&& v) { v("c_fc", self.c_fc); v("c_proj", self.c_proj); }
 //   };
 //
-// visit may name Tensors (parameters), buffer(t) (Tensors that are not trained),
-// may_be_bfloat16(t, m) (weights that may be in bfloat16 instead), layers,
-// std::vector, std::array and std::optional of these, the flag `bool training`, and ties.  The
-// functions below follow from it.  Copying a layer shares its Tensors; clone() copies them.
+// visit may name Tensors (parameters), buffer(t) (Tensors that are not trained), may_be_bfloat16(t,
+// m) (weights that may be in bfloat16 instead), layers, std::vector, std::array and std::optional
+// of these, the flag `bool training`, and ties.  All functions below use it alone.  Copying a layer
+// shares its Tensors; clone() copies them.
 
 #include <concepts>
 #include <cstddef>
@@ -34,7 +34,7 @@ struct Linear;
 /// Names and values, in the order of the model's members.
 using StateDict = std::vector<std::pair<std::string, Tensor>>;
 
-/// In visit, stands for a Tensor that is saved with the model but is no parameter.
+/// In visit, marks a Tensor that is saved with the model but is no parameter.
 template <class T>
 struct Buffer {
   T& tensor;
@@ -46,11 +46,10 @@ Buffer<T> buffer(T& tensor) {
   return {tensor};
 }
 
-/// In visit, declares that a Tensor, or all those of a layer, are the same as others that come
-/// under the name `target`: v("lm_head.weight", tied_to("transformer.wte.weight")).  Both names are
-/// relative to the layer that declares.  A tied Tensor counts once, and is saved under the target's
-/// name.  A tie says of a member that it is tied, and does not name it: v("lm_head", self.lm_head)
-/// stands in visit as well.
+/// In visit, declares that a Tensor, or all Tensors of a layer, are the same as those under the
+/// name `target`: v("lm_head.weight", tied_to("transformer.wte.weight")).  Both names are relative
+/// to the declaring layer.  A tied Tensor counts once and is saved under the target's name.  A tie
+/// does not name its member, so visit contains v("lm_head", self.lm_head) as well.
 struct Tie {
   std::string_view target;
 };
@@ -77,12 +76,12 @@ namespace detail {
 struct Member {
   std::string name;
   Tensor tensor;      ///< another handle on the same Tensor
-  Tensor* place;      ///< where the model holds it; null in a const model
+  Tensor* place;      ///< its location in the model; null for a const model
   std::size_t layer;  ///< index into layers
   bool is_buffer;
-  bool is_alias = false;  ///< tied to another member, under which it counts
+  bool is_alias = false;  ///< tied to another member and counted there
 };
-struct Weight {  ///< that is in bfloat16, or may be
+struct Weight {  ///< in bfloat16, or convertible
   std::string name;
   Tensor* tensor;
   Bfloat16Matrix* bfloat16;
@@ -94,32 +93,32 @@ struct LayerEntry {
 };
 struct Alias {
   std::string name, target;
-  std::string layer = {};  ///< that declares it
+  std::string layer = {};  ///< the declaring layer
 };
 
-// Everything that visit names in a model and in the layers it is made of.
+// Everything that visit names in a model and its layers.
 struct Members {
   Members();  // these in module.cpp, or each file that lists members compiles them
   Members(const Members&);
   Members(Members&&) noexcept;
   ~Members();
 
-  std::vector<Member> tensors;  ///< undefined ones are left out
+  std::vector<Member> tensors;  ///< without undefined ones
   std::vector<Weight> weights;
   std::vector<LayerEntry> layers;
   std::vector<std::pair<std::string, Linear*>> linears;
   std::vector<Alias> aliases;
   std::vector<bool*> training;
-  std::vector<std::string> names;      ///< all that are given, but those of ties
+  std::vector<std::string> names;      ///< all given names, but those of ties
   std::vector<std::string> absent;     ///< names of optionals that are empty
   std::vector<std::string> sequences;  ///< names of Sequentials
 
-  /// ValueError if a name is given twice or is empty, a Tensor stands under two names without a
-  /// tie, or a tie is not one; marks the aliases.  A layer that a Sequential has twice is tied.
+  /// ValueError if a name is given twice or is empty, a Tensor has two names without a tie, or a
+  /// tie is wrong; marks the aliases.  A layer that a Sequential has twice is tied.
   void resolve();
   /// ValueError, beginning with `caller`, if a weight is in bfloat16.
   void check_tensors(const char* caller) const;
-  /// Whether a Tensor under both names would count once.
+  /// Whether a Tensor with both names would count once.
   bool tied(const std::string& a, const std::string& b) const;
 
  private:
@@ -217,7 +216,7 @@ void Collector::member(const std::string& owner, const std::string& name, T& x) 
     weight(name, x.tensor, x.bfloat16);
   } else if constexpr (requires { x.collect(*this, name); }) {
     sequence(owner);
-    x.collect(*this, name);  // a layer whose type is hidden: see Sequential
+    x.collect(*this, name);  // a layer of erased type: see Sequential
   } else if constexpr (requires { std::begin(x); }) {
     std::size_t i = 0;
     for (auto& element : x)
@@ -240,7 +239,8 @@ void Collector::member(const std::string& owner, const std::string& name, T& x) 
 
 extern template void Collector::member(const std::string&, const std::string&, Tensor&);
 
-// Members of a const model, too, though these are only read: so visit is compiled once, not twice.
+// Collects a const model's members as mutable ones, which are only read, so that visit is compiled
+// once.
 template <class M>
 Members members(const M& model) {
   Members found;
@@ -254,19 +254,19 @@ std::vector<Tensor> parameters(const Members& members);
 StateDict named_buffers(const Members& members);
 StateDict state_dict(const Members& members);
 void load_state_dict(const Members& members, const StateDict& state);
-/// A Tensor that a state has, or is to have, without its values.
+/// A Tensor in a state, existing or expected, without its values.
 struct StateEntry {
   std::string name;
   Shape shape;
-  std::optional<DType> dtype = {};  ///< none: one that will be converted
-  std::string tied_to = {};         ///< that may stand for it
+  std::optional<DType> dtype = {};  ///< none: it will be converted
+  std::string tied_to = {};         ///< a name that may stand for it
   bool is_buffer = false;
 };
-/// The entries that a model's state must have, and the entries of a state.
+/// The entries that a model's state must have, and the entries of a given state.
 std::vector<StateEntry> state_entries(const Members& members);
 std::vector<StateEntry> state_entries(const StateDict& state);
-/// A line for each kind of mismatch between a state and the expected one, listing names; empty if
-/// it fits.  `where` says in messages whose shape that is.
+/// A line for each kind of mismatch between a state and the expected one, with names; empty if it
+/// fits.  `where` says in messages to what a shape belongs.
 std::string mismatches(const std::vector<StateEntry>& expected,
                        const std::vector<StateEntry>& state, const char* where = "in the model");
 void convert(const Members& members, DType dtype);
@@ -279,8 +279,8 @@ std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& outpu
 
 }  // namespace detail
 
-// Each of these throws ValueError if visit gives one name twice, if one Tensor stands under two
-// names and no tie says so, or if a tie's target is no member that visit names.
+// Each of these throws ValueError if visit gives one name twice, if one Tensor has two names
+// without a tie, or if a tie's target is not a member that visit names.
 
 /// The parameters by name, as "h.0.attn.c_attn.weight"; each once, frozen ones too.
 template <Layer M>
@@ -303,22 +303,22 @@ Size num_parameters(const M& model) {
   return detail::num_parameters(detail::members(model));
 }
 
-/// Parameters and buffers by name, without graph.  A snapshot: later updates of the model do not
-/// show in it.  A tied Tensor comes once, under the name it is tied to.
+/// Parameters and buffers by name, without graph.  A snapshot: later updates do not change it.  A
+/// tied Tensor occurs once, under its target's name.
 template <Layer M>
 StateDict state_dict(const M& model) {
   return detail::state_dict(detail::members(model));
 }
-/// Gives every Tensor of the model the value of that name, in place: optimizers that hold the
-/// parameters see it.  A tied Tensor may come under any of its names, or under several with equal
-/// values.  If names are missing or unexpected, or shapes or dtypes differ, one ValueError lists
-/// them all and nothing has changed.
+/// Sets every Tensor of the model to the value of that name, in place, so optimizers that hold the
+/// parameters see it.  A tied Tensor may have any of its names, or several with equal values.  If
+/// names are missing or unexpected, or shapes or dtypes differ, one ValueError lists them all and
+/// nothing has changed.
 template <Layer M>
 void load_state_dict(M& model, const StateDict& state) {
   detail::load_state_dict(detail::members(model), state);
 }
 
-/// Sets the training flag of all layers: whether dropout is active.
+/// Sets the training flag of all layers, which switches dropout.
 template <MutableLayer M>
 void train(M& model, bool mode = true) {
   for (bool* const flag : detail::members(model).training)
@@ -328,8 +328,8 @@ template <Layer M>
 void eval(M& model) {
   train(model, false);
 }
-/// Freezes the parameters, or lets them be trained again.  GraphError, before anything changes, if
-/// one is the result of an op.
+/// Freezes or unfreezes the parameters.  GraphError, before anything changes, if one is the result
+/// of an op.
 template <Layer M>
 void requires_grad_(M& model, bool on = true) {
   detail::requires_grad(parameters(model), on);
@@ -346,15 +346,15 @@ template <Layer M>
 void to(M& model, DType dtype) {
   detail::convert(detail::members(model), dtype);
 }
-/// Rounds the weights that may be in bfloat16, those of Linear and Embedding, and has them in 2
-/// bytes an element from now on, as MayBeBfloat16 says; other handles on their Tensors keep these.
-/// ValueError for a model that is not float32, and for a finite value that rounds to infinity.
+/// Rounds weights of Linear and Embedding (MayBeBfloat16) and keeps them in 2 bytes an element;
+/// other handles on their Tensors are not affected.  ValueError for a model that is not float32,
+/// and for a finite value that rounds to infinity.
 template <MutableLayer M>
 void to_bfloat16(M& model) {
   detail::to_bfloat16(detail::members(model));
 }
-/// A copy that shares no Tensor with the model; Tensors tied in the model are tied in the copy.
-/// Gradients are not copied, and matrices in bfloat16, which nothing changes, are shared.
+/// A copy that shares no Tensor with the model; tied Tensors are tied in the copy.  Gradients are
+/// not copied; matrices in bfloat16 never change and are shared.
 template <Layer M>
 M clone(const M& model) {
   M copy = model;
@@ -362,22 +362,21 @@ M clone(const M& model) {
   return copy;
 }
 
-/// A table: each layer that has Tensors of its own, its type, parameter count and shapes; the
-/// total.
+/// A table: each layer with Tensors of its own, its type, parameter count and shapes; the total.
 template <Layer M>
 std::string summary(const M& model) {
   return detail::summary(detail::members(model));
 }
 
 /// For tests of a layer: the leaves that the graph of `output` reaches and visit does not name.
-/// With inputs that require no gradient it is empty, unless visit forgot a member.
+/// Empty, if no input requires a gradient, unless visit forgot a member.
 template <Layer M>
 std::vector<Tensor> unvisited_leaves(const M& model, const Tensor& output) {
   return detail::unvisited_leaves(detail::members(model), output);
 }
 
-// Weights that stay in bfloat16, 2 bytes an element: for answers, of which one token reads every
-// weight once.  Linear and Embedding may have theirs so, and have no Tensor then:
+// Weights in bfloat16, 2 bytes an element, for inference, where one token reads every weight once.
+// Linear and Embedding may have them in place of a Tensor:
 //
 //   nn::to_bfloat16(model);  // or io::load_pretrained(folder, {.bfloat16 = true})
 //   const NoGrad no_grad;
@@ -386,8 +385,8 @@ std::vector<Tensor> unvisited_leaves(const M& model, const Tensor& output) {
 // Such a model cannot be trained, saved or converted: a function that needs its weights as Tensors
 // throws a ValueError, and a gradient a GraphError.
 
-/// In visit, a weight that may be in bfloat16 instead: v("weight", may_be_bfloat16(self.weight,
-/// self.bfloat16)).
+/// In visit, marks a weight that may be in bfloat16 instead: v("weight",
+/// may_be_bfloat16(self.weight, self.bfloat16)).
 template <class T, class M>
 struct MayBeBfloat16 {
   T& tensor;

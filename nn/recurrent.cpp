@@ -42,9 +42,9 @@ std::string detail::cell_suffix(std::size_t cell, bool bidirectional) {
 
 namespace {
 
-// The state that a cell carries from one position to the next, each (N, H): h, and an LSTM's c.
+// The state that a cell passes from one position to the next, each (N, H): h, and an LSTM's c.
 using Carried = std::vector<Tensor>;
-// The next state, from W_ih x + b_ih (N, G * H), the state before, and W_hh h + b_hh (N, G * H).
+// The next state, from W_ih x + b_ih (N, G * H), the previous state, and W_hh h + b_hh (N, G * H).
 using Step = std::function<Carried(const Tensor&, const Carried&, const Tensor&)>;
 
 template <class L>
@@ -52,7 +52,7 @@ struct Recurrence {
   const char* name;
   const L& layer;
 
-  // The output, and the state at the end.
+  // The output, and the final state.
   std::vector<Tensor> operator()(const Tensor& x, Carried states, const Step& step) const {
     const auto& options = layer.options;
     const std::size_t directions = options.bidirectional ? 2 : 1;
@@ -71,7 +71,7 @@ struct Recurrence {
       y = directions == 1 ? both[0] : cat(both, -1);
       if (first + directions < layer.cells.size()) {
         if (layer.training && options.dropout > 0)
-          xgrad::detail::check_draws();  // y's first dimension is not that of the batch
+          xgrad::detail::check_draws();  // y's first dimension is not the batch's
         y = dropout(y, options.dropout, layer.training);
       }
     }
@@ -84,7 +84,7 @@ struct Recurrence {
  private:
   Size hidden() const { return layer.cells[0].weight_hh.size(1); }
 
-  // Cell i along y (L, N, C) -> (L, N, H); its last state goes to `ends`.
+  // Runs cell i along y (L, N, C) -> (L, N, H); appends its final state to `ends`.
   Tensor one_way(std::size_t i, bool reverse, const Tensor& y, const Carried& states,
                  std::vector<Carried>& ends, const Step& step) const {
     const RecurrentCell& cell = layer.cells[i];

@@ -8,19 +8,19 @@
 
 namespace xgrad::nn {
 
-/// As torch.nn.LSTM's and GRU's; there is no proj_size.
+/// As torch.nn.LSTM's and GRU's, without proj_size.
 struct RecurrentOptions {
   Size num_layers = 1;
   bool bias = true;
-  bool batch_first = false;  ///< (N, L, ...) in place of (L, N, ...), but in h and c
-  double dropout = 0;        ///< on what each layer but the last returns, in training
+  bool batch_first = false;  ///< (N, L, ...) instead of (L, N, ...), except in h and c
+  double dropout = 0;        ///< of each layer's output but the last's, in training
   bool bidirectional = false;
 };
 
-/// The parameters of one layer in one direction, whose G gates (LSTM: 4, i, f, g, o; GRU: 3, r, z,
-/// n) are one on the other; biases may be undefined.
+/// The parameters of one layer in one direction, with G stacked gates (LSTM: 4, i, f, g, o; GRU: 3,
+/// r, z, n); biases may be undefined.
 struct RecurrentCell {
-  Tensor weight_ih;         ///< (G * H, width of what comes in)
+  Tensor weight_ih;         ///< (G * H, width of the input)
   Tensor weight_hh;         ///< (G * H, H)
   Tensor bias_ih, bias_hh;  ///< (G * H,)
 };
@@ -49,7 +49,7 @@ void visit_cells(auto& self, auto&& v) {
 /// Hochreiter and Schmidhuber, 1997.
 struct LSTM {
   RecurrentOptions options;
-  std::vector<RecurrentCell> cells;  ///< of each layer the one, or two, of its directions
+  std::vector<RecurrentCell> cells;  ///< one or two directions for each layer
   bool training = true;
 
   /// Draws all from U(-1 / sqrt(H), 1 / sqrt(H)).  ValueError unless hidden_size and num_layers
@@ -60,7 +60,7 @@ struct LSTM {
     Tensor h, c;  ///< (layers * directions, N, H), or without N; zeros if undefined
   };
   struct Result {
-    Tensor output;    ///< h of the last layer at each position, directions side by side
+    Tensor output;    ///< h of the last layer at each position, directions concatenated
     Tensor h_n, c_n;  ///< after the last position, as State
   };
   /// x (L, N, C), (N, L, C) if batch_first, or (L, C) -> output (..., directions * H).  ShapeError

@@ -35,9 +35,9 @@ void Optimizer::add_group(const std::vector<Tensor>& params) {
         name_, i, to_string(p.shape()));
     const auto at = std::ranges::find(params_, p.handle(), &Tensor::handle);
     if (at != params_.end())
-      fail<ValueError>("{}: parameter {} of shape {} is there already, as parameter {}", name_, i,
+      fail<ValueError>("{}: parameter {} of shape {} is given already, as parameter {}", name_, i,
                        to_string(p.shape()), at - params_.begin());
-    slots_.push_back({.param = i, .group = num_groups_});
+    states_.push_back({.param = i, .group = num_groups_});
     params_.push_back(p);
   }
   check_group(num_groups_++, params);
@@ -63,7 +63,7 @@ void Optimizer::check_range(const Option& option, double value) const {
                                                    : "");
 }
 
-// The others give access for reading and writing alike.
+// The virtual overload gives mutable access; this one only reads.
 std::vector<Option> Optimizer::options(std::size_t group) const {
   return const_cast<Optimizer*>(this)->options(group);
 }
@@ -77,47 +77,47 @@ void Optimizer::zero_grad() {
 
 void Optimizer::step() {
   const NoGrad no_grad;
-  std::vector<Slot> after = slots_;  // takes their place once nothing can fail any more
+  std::vector<ParameterState> after = states_;  // replaces states_ once nothing can fail
   std::vector<ElementUpdate> updates;
-  for (Slot& slot : after) {
-    const Tensor& p = params_[slot.param];
+  for (ParameterState& entry : after) {
+    const Tensor& p = params_[entry.param];
     const Tensor gradient = p.grad();
     if (!gradient.defined())
       continue;
     if (gradient.shape() != p.shape() || gradient.dtype() != p.dtype())
       fail<ShapeError>("{}: parameter {} is {} of shape {} and its gradient is {} of shape {}",
-                       name_, slot.param, to_string(p.dtype()), to_string(p.shape()),
+                       name_, entry.param, to_string(p.dtype()), to_string(p.shape()),
                        to_string(gradient.dtype()), to_string(gradient.shape()));
-    std::vector<std::string> names = state_names(slot.group, p);
+    std::vector<std::string> names = state_names(entry.group, p);
     for (const std::string& name : names)
       check<ValueError>(std::ranges::count(names, name) == 1,
                         "{}: state_names() has '{}' twice, and restoring could not tell them apart",
                         name_, name);
     std::erase(names, "step");
-    while (slot.state.size() < names.size())
-      slot.state.push_back(zeros_like(p));
-    for (Tensor& x : slot.state)
+    while (entry.state.size() < names.size())
+      entry.state.push_back(zeros_like(p));
+    for (Tensor& x : entry.state)
       if (x.dtype() != p.dtype())  // the parameter has been converted
         x = x.to(p.dtype());
-    updates.push_back(update(slot.group, {p, gradient, slot.state, ++slot.steps}));
-    check<ValueError>(slot.state.size() == names.size(), "{}: update() leaves {} for {}", name_,
-                      counted(slot.state.size(), "state", "states"),
+    updates.push_back(update(entry.group, {p, gradient, entry.state, ++entry.steps}));
+    check<ValueError>(entry.state.size() == names.size(), "{}: update() leaves {} for {}", name_,
+                      counted(entry.state.size(), "state", "states"),
                       counted(names.size(), "name", "names"));
     for (std::size_t i = 0; i < names.size(); ++i) {
-      check<ValueError>(slot.state[i].defined(), "{}: update() leaves state.{}.{} undefined", name_,
-                        slot.param, names[i]);
+      check<ValueError>(entry.state[i].defined(), "{}: update() leaves state.{}.{} undefined",
+                        name_, entry.param, names[i]);
       check<ValueError>(names[i].find('.') == std::string::npos,
                         "{}: the state name '{}' has a dot, which separates names in checkpoints",
                         name_, names[i]);
-      if (!state_fits(slot.group, names[i], slot.state[i], p))
+      if (!state_fits(entry.group, names[i], entry.state[i], p))
         fail<ShapeError>(
             "{}: update() makes state.{}.{} {} of a parameter {}, and restoring would refuse it; "
             "let state_fits() accept the shapes that it may have",
-            name_, slot.param, names[i], to_string(slot.state[i].shape()), to_string(p.shape()));
+            name_, entry.param, names[i], to_string(entry.state[i].shape()), to_string(p.shape()));
     }
   }
   update_elements(name_, updates);
-  slots_.swap(after);
+  states_.swap(after);
 }
 
 Option Optimizer::learning_rate_of(std::size_t group) const {
@@ -146,23 +146,24 @@ void Optimizer::set_learning_rate(double lr) {
 
 OptimizerState Optimizer::state_dict() const {
   OptimizerState state;
-  for (const Slot& slot : slots_) {
-    const std::string prefix = fmt::format("state.{}.", slot.param);
+  for (const ParameterState& entry : states_) {
+    const std::string prefix = fmt::format("state.{}.", entry.param);
     std::size_t i = 0;
-    for (const std::string& name : state_names(slot.group, params_[slot.param]))
-      if (slot.steps == 0)
+    for (const std::string& name : state_names(entry.group, params_[entry.param]))
+      if (entry.steps == 0)
         continue;
       else if (name == "step")
-        state.numbers.emplace_back(prefix + name, slot.steps);
+        state.numbers.emplace_back(prefix + name, entry.steps);
       else
         state.tensors.emplace_back(prefix + name,
-                                   slot.state[i++].to(params_[slot.param].dtype()).detach());
+                                   entry.state[i++].to(params_[entry.param].dtype()).detach());
   }
   for (std::size_t group = 0; group < num_groups_; ++group) {
     const std::string prefix = fmt::format("param_groups.{}.", group);
     for (const Option& option : options(group))
       state.numbers.emplace_back(prefix + option.name, option.get());
-    state.numbers.emplace_back(prefix + "params", std::ranges::count(slots_, group, &Slot::group));
+    state.numbers.emplace_back(prefix + "params",
+                               std::ranges::count(states_, group, &ParameterState::group));
   }
   return state;
 }
@@ -183,7 +184,7 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
   }
   for (const auto& [name, number] : state.numbers)
     note(name);
-  // Takes a number or a Tensor out; those left at the end were not expected.
+  // Removes an entry and returns it; entries left at the end were not expected.
   const auto take = [&problems](auto& from, const std::string& name) {
     auto node = from.extract(name);
     if (!node.empty())
@@ -196,40 +197,41 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
   for (std::size_t group = 0; group < num_groups_; ++group)
     for (const Option& option : options(group))
       before.emplace_back(option, option.get());
-  std::vector<Slot> slots = slots_;
+  std::vector<ParameterState> states = states_;
   try {
     for (std::size_t group = 0; group < num_groups_; ++group) {
       const std::string prefix = fmt::format("param_groups.{}.", group);
       for (const Option& option : options(group))
         option.set(take(numbers, prefix + option.name));
-      const auto own = static_cast<double>(std::ranges::count(slots, group, &Slot::group));
+      const auto own =
+          static_cast<double>(std::ranges::count(states, group, &ParameterState::group));
       if (const double n = take(numbers, prefix + "params"); n != own)
         problems.push_back(fmt::format("{}params is {} and the group has {}", prefix, n, own));
     }
-    for (Slot& slot : slots) {
-      const Tensor& p = params_[slot.param];
-      const std::string prefix = fmt::format("state.{}.", slot.param);
-      slot.steps = 0;
-      slot.state.clear();
+    for (ParameterState& entry : states) {
+      const Tensor& p = params_[entry.param];
+      const std::string prefix = fmt::format("state.{}.", entry.param);
+      entry.steps = 0;
+      entry.state.clear();
       const auto first = names.lower_bound(prefix);
       if (first == names.end() || !first->starts_with(prefix))
         continue;  // saved before its first step
-      slot.steps = 1;
-      for (const std::string& name : state_names(slot.group, p))
+      entry.steps = 1;
+      for (const std::string& name : state_names(entry.group, p))
         if (name == "step") {
           const double steps = take(numbers, prefix + name);
           if (!(steps >= 0 && steps < 1e15 && steps == std::floor(steps)))
             problems.push_back(fmt::format("out of range: {}step is {}", prefix, steps));
           else
-            slot.steps = static_cast<std::size_t>(steps);
+            entry.steps = static_cast<std::size_t>(steps);
         } else if (const Tensor x = take(tensors, prefix + name); x.defined()) {
-          if (!state_fits(slot.group, name, x, p))
+          if (!state_fits(entry.group, name, x, p))
             problems.push_back(fmt::format("wrong shape: {}{} is {} and the parameter {}", prefix,
                                            name, to_string(x.shape()), to_string(p.shape())));
-          slot.state.push_back(x.detach().to(p.dtype()));
+          entry.state.push_back(x.detach().to(p.dtype()));
         }
-      if (slot.steps == 0)  // PyTorch's Adagrad has a state before its first step
-        slot.state.clear();
+      if (entry.steps == 0)  // PyTorch's Adagrad has a state before its first step
+        entry.state.clear();
     }
     for (const auto& [name, tensor] : tensors)
       problems.push_back("unexpected: " + name);
@@ -245,7 +247,7 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
       option.set(value);
     throw;
   }
-  slots_ = std::move(slots);
+  states_ = std::move(states);
 }
 
 }  // namespace xgrad::optim

@@ -1,6 +1,6 @@
 #pragma once
-// The base of all optimizers: parameters in groups, gradients to clear, state to save and load.
-// A new optimizer: docs/write_an_optimizer.md.
+// The base of all optimizers: groups of parameters, their gradients, and a state to save and load.
+// docs/write_an_optimizer.md describes how to add one.
 
 #include <cstddef>
 #include <limits>
@@ -29,17 +29,16 @@ struct Option {
   void set(double number) const;
 };
 
-/// A parameter that has a gradient, as an optimizer is given it.
+/// A parameter with a gradient, as passed to an optimizer.
 struct Parameter {
   Tensor value, gradient;
-  std::vector<Tensor>& state;  ///< in the order of state_names(), zeros of value's shape at first;
+  std::vector<Tensor>& state;  ///< in the order of state_names(), at first zeros of value's shape;
                                ///< update() may assign others
-  std::size_t step;            ///< 1, 2, ...: the steps in which it had a gradient
+  std::size_t step;            ///< 1, 2, ...: counts steps in which it had a gradient
 };
 
-/// All that an optimizer must keep from one run to the next, under PyTorch's names:
-/// "state.0.exp_avg" is of parameter 0, counted through the groups; "param_groups.0.lr" is an
-/// option.
+/// The state of an optimizer that a checkpoint needs, under PyTorch's names: "state.0.exp_avg"
+/// belongs to parameter 0, counted through the groups; "param_groups.0.lr" is an option.
 struct OptimizerState {
   std::vector<std::pair<std::string, Tensor>> tensors;
   std::vector<std::pair<std::string, double>> numbers;
@@ -52,7 +51,7 @@ class Optimizer {
   virtual ~Optimizer();
 
   /// Changes each parameter that has a gradient, in place.  If it throws, nothing has changed:
-  /// ShapeError for a gradient that has not its parameter's shape and dtype.
+  /// ShapeError for a gradient without its parameter's shape and dtype.
   virtual void step();
   /// Clears the gradients.
   void zero_grad();
@@ -60,26 +59,26 @@ class Optimizer {
   std::size_t num_groups() const { return num_groups_; }
   const std::vector<Tensor>& params() const { return params_; }  ///< of all groups
   double learning_rate(std::size_t group = 0) const;
-  /// Sets that of all groups.  ValueError if it is negative or not finite.
+  /// Sets the learning rate of all groups.  ValueError if it is negative or not finite.
   void set_learning_rate(double lr);
   void set_learning_rate(double lr, std::size_t group);
 
-  /// A snapshot: later steps do not show in it.  Parameters that have not been stepped have no
+  /// A snapshot: later steps do not change it.  Parameters that have not been stepped have no
   /// state.
   OptimizerState state_dict() const;
-  /// Takes over state and options.  If anything is missing or unexpected, or has another shape,
-  /// one ValueError lists it all and nothing has changed.  Values of the other dtype are converted.
+  /// Sets state and options.  If anything is missing or unexpected, or has another shape, one
+  /// ValueError lists it all and nothing has changed.  Values of the other dtype are converted.
   void load_state_dict(const OptimizerState& state);
 
  protected:
-  explicit Optimizer(std::string name) : name_(std::move(name)) {}  ///< for messages
+  explicit Optimizer(std::string name) : name_(std::move(name)) {}  ///< named in messages
   /// ValueError for options out of range, an undefined Tensor, the result of an op, or a parameter
-  /// that is there already.
+  /// that is given already.
   void add_group(const std::vector<Tensor>& params);
   void check_not_empty() const;  ///< ValueError if there is no parameter at all
 
  private:
-  struct Slot {
+  struct ParameterState {
     std::size_t param;  // index into params()
     std::size_t group;
     std::size_t steps = 0;
@@ -101,7 +100,7 @@ class Optimizer {
   std::string name_;
   std::size_t num_groups_ = 0;
   std::vector<Tensor> params_;
-  std::vector<Slot> slots_;
+  std::vector<ParameterState> states_;
 };
 
 /// The optimizer that is described by its options, an aggregate with

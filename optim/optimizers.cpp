@@ -50,7 +50,7 @@ ElementUpdate SGDOptions::update(const Parameter& p) const {
   return element_update(formula, p.value, p.state[0], p.gradient);
 }
 
-// Adam's and AdamW's: p *= keep, and g += decay * p.
+// Adam's and AdamW's update: p *= keep, and g += decay * p.
 template <class O>
 static ElementUpdate adam(const O& o, const Parameter& p, double keep, double decay) {
   const double t = static_cast<double>(p.step), beta1 = o.betas.first, beta2 = o.betas.second,
@@ -225,9 +225,9 @@ ElementUpdate MuonOptions::update(const Parameter& p) const {
 
 namespace {
 
-// Makes `formula` of each gradient, once: a parameter may be listed twice, as one of a tie is, and
-// two may have been given one gradient.  A gradient that was made under create_graph has a graph,
-// and the changed one has none.
+// Applies `formula` to each gradient once: a parameter may be listed twice, as tied ones may be,
+// and two may share a gradient.  A gradient made under create_graph has a graph; the new one has
+// none.
 template <class F>
 void change_gradients(const char* name, const std::vector<Tensor>& params, const F& formula) {
   std::unordered_set<const void*> seen;
@@ -249,8 +249,8 @@ void change_gradients(const char* name, const std::vector<Tensor>& params, const
     p.set_grad(gradient);
 }
 
-// f of all elements, put together by `add`, in double, in an order that does not depend on the
-// number of threads.
+// f of all elements, combined by `add` in double, in an order that does not depend on the number of
+// threads.
 template <class F, class Add>
 double reduce(const std::vector<Tensor>& tensors, const F& f, const Add& add) {
   constexpr std::size_t grain = 16384;
@@ -261,7 +261,7 @@ double reduce(const std::vector<Tensor>& tensors, const F& f, const Add& add) {
       const std::size_t n = x.numel(), pieces = (n + grain - 1) / grain;
       std::vector<double> sums(pieces);
       on_threads(pieces, [&](std::size_t piece) {
-        constexpr std::size_t chains = 16;  // independent, so the compiler puts them in registers
+        constexpr std::size_t chains = 16;  // independent, so the compiler keeps them in registers
         double part[chains] = {};
         std::size_t i = piece * grain;
         const std::size_t end = std::min(n, i + grain);
@@ -301,7 +301,7 @@ double total_norm(const std::vector<Tensor>& tensors, double p) {
   for (const Tensor& x : tensors)
     elements += static_cast<double>(x.numel());
   if (std::isinf(total) || total < std::numeric_limits<double>::min() * elements) {
-    const double most = largest();  // powers of float64 leave the range before their norm does
+    const double most = largest();  // float64's powers overflow before their norm does
     if (most == 0 || std::isinf(most))
       return most;
     const auto scaled = [=](double v) { return std::pow(std::abs(v) / most, p); };
@@ -327,7 +327,7 @@ double clip_grad_norm(const std::vector<Tensor>& params, double max_norm,
   check<ValueError>(std::isfinite(norm) || !options.error_if_nonfinite,
                     "clip_grad_norm: the norm of the gradients is {}", norm);
   const double factor = max_norm / (norm + 1e-6);
-  if (!(factor >= 1))  // NaN, too, goes into the gradients
+  if (!(factor >= 1))  // true for NaN, too, which then spreads to the gradients
     change_gradients("clip_grad_norm", params,
                      [factor](const auto& g) { return g * c(g, factor); });
   return norm;

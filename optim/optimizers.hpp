@@ -1,5 +1,5 @@
 #pragma once
-// The optimizers, the clipping of gradients, and schedules of the learning rate.
+// Optimizers, gradient clipping, and schedules of the learning rate.
 
 #include <cstddef>
 #include <functional>
@@ -64,7 +64,7 @@ struct AdamWOptions {
 using AdamW = OptimizerOf<AdamWOptions>;
 
 /// Two groups: parameters of two or more dimensions with options.weight_decay, and the others
-/// (biases, norms) without.  A group that would be empty is left out.
+/// (biases, norms) without.  An empty group is omitted.
 std::vector<ParamGroup<AdamWOptions>> decay_matrices(const std::vector<Tensor>& params,
                                                      const AdamWOptions& options);
 
@@ -87,7 +87,7 @@ using Adagrad = OptimizerOf<AdagradOptions>;
 
 struct RMSpropOptions {
   double lr = 1e-2;
-  double alpha = 0.99;  ///< how much of the mean square is kept
+  double alpha = 0.99;  ///< the share of the mean square that is kept
   double eps = 1e-8;
   double weight_decay = 0;
   double momentum = 0;
@@ -152,11 +152,11 @@ struct ClipOptions {
   bool error_if_nonfinite = false;  ///< ValueError, before anything changes, if the norm is not
 };
 
-/// Scales all gradients by min(1, max_norm / (norm + 1e-6)), where norm is that of all of them as
-/// one vector, and returns norm (torch.nn.utils.clip_grad_norm_).  The sum runs in double, in an
-/// order that does not depend on the number of threads.  Parameters without a gradient are skipped;
-/// one that is listed twice, as one of a tie may be, counts and is scaled once.
-/// ValueError if max_norm is negative or norm_type is not positive.
+/// Scales all gradients by min(1, max_norm / (norm + 1e-6)), where norm is the norm of all
+/// gradients as one vector, and returns it (torch.nn.utils.clip_grad_norm_).  The sum runs in
+/// double, in an order that does not depend on the number of threads.  Parameters without a
+/// gradient are skipped; one that is listed twice, as tied ones may be, counts once and is scaled
+/// once.  ValueError if max_norm is negative or norm_type is not positive.
 double clip_grad_norm(const std::vector<Tensor>& params, double max_norm,
                       const ClipOptions& options = {});
 

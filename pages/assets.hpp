@@ -1,5 +1,5 @@
 #pragma once
-// The styles and scripts beside this file, which the build makes strings (cmake/XgradEmbed.cmake).
+// This folder's styles and scripts, which the build turns into strings (cmake/XgradEmbed.cmake).
 
 #include <string_view>
 

@@ -25,7 +25,7 @@ using io::Json;
 using io::JsonArray;
 using io::JsonObject;
 
-/// float32, little-endian, in base64: four characters for three bytes.
+/// float32 numbers, little-endian, in base64: four characters for three bytes.
 std::string base64(const std::vector<double>& numbers) {
   static constexpr std::string_view digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -54,7 +54,7 @@ Tensor head_of(const Tensor& x, std::size_t h) {
   return select(x, 0, static_cast<std::int64_t>(h));
 }
 
-/// The elements that are not masked if `causal`, else all, with NaN where masked.
+/// The elements, or if `causal` only those that are not masked; NaN where masked.
 std::string packed(const Tensor& x, const std::vector<double>& scores, bool causal) {
   const std::vector<double> all = xgrad::detail::elements(x);
   std::vector<double> kept;
@@ -66,13 +66,13 @@ std::string packed(const Tensor& x, const std::vector<double>& scores, bool caus
   return base64(kept);
 }
 
-/// With these the next token's distribution is compared.
+/// The settings for which the next token's distribution is checked.
 constexpr double sampled_temperature = 0.8, sampled_top_p = 0.9, sampled_min_p = 0.02;
 constexpr std::size_t sampled_top_k = 20;
 
 JsonObject head_json(const AttentionLayer& layer, std::size_t h, bool causal) {
   const std::vector<double> scores = xgrad::detail::elements(head_of(layer.scores, h));
-  // For each query, the sum of its size over the keys that it sees.
+  // For each query, the sum of its magnitudes over the keys that it sees.
   const Tensor score_gradient = sum(abs(head_of(layer.score_gradient, h)), {-1});
   JsonObject head{{"index", layer.heads[h]},
                   {"A", packed(head_of(layer.weights, h), scores, causal)},
@@ -118,7 +118,7 @@ JsonObject run_json(const AttentionRun& run, std::size_t position) {
     const Tensor p = softmax(run.logits, -1);
     json.emplace_back("logits", base64(run.logits));
     json.emplace_back("classes", size_of(run.logits, 1));
-    // The page computes these again.
+    // The page computes these again as a check.
     json.emplace_back("largest", base64(amax(p, {-1})));
     const Tensor at = select(run.logits, 0, static_cast<std::int64_t>(position));
     if (summarize(at).all_finite())
@@ -131,13 +131,13 @@ JsonObject run_json(const AttentionRun& run, std::size_t position) {
   return json;
 }
 
-/// A weight, by the places of its layer and head on the page.
+/// A weight, by the indices of its layer and head on the page.
 struct Place {
   std::size_t layer = 0, head = 0, query = 0, key = 0;
 };
 
-/// The place of the largest |A dL/dA|, of one query if that is given.  Masked and non-finite
-/// elements are passed over; if no element is left, it is the first of the last query.
+/// The position of the largest |A dL/dA|, of one query if it is given.  Skips masked and non-finite
+/// elements; if no element is left, it is the first of the last query.
 Place place_of_most(const AttentionRun& run, const std::optional<std::size_t>& query) {
   Place place{.query = query.value_or(size_of(run.layers.front().weights, 1) - 1)};
   double most = 0;

@@ -1,4 +1,4 @@
-// The attention page: heads as small maps, one of them large, and what is looked at.
+// The attention page: small maps of all heads, a large map of one, and the selection.
 
 const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
 
@@ -21,7 +21,7 @@ for (const layer of run.layers)
     head.pattern = head.label === null ? null : head.patterns[0];
   }
 
-// ---- what is looked at ----
+// ---- the selection ----
 
 const modes = {
   A: { name: "A", title: "attention weights" },
@@ -32,7 +32,7 @@ const view = { layer: data.layer, head: data.head, mode: "A", shared: false, row
 const layerNow = () => run.layers[view.layer];
 const headNow = () => layerNow().heads[view.head];
 
-// A token as it can be seen: spaces, line ends, control characters and marks that join what is before them.
+// A visible form of a token: shows spaces, line ends, control characters and combining marks.
 function visible(token) {
   const names = { " ": "␣", "\n": "⏎", "\t": "⇥", "\r": "␍", "\u200d": "\u200d" };
   if (token === "") return "∅";
@@ -41,7 +41,7 @@ function visible(token) {
 }
 const queryToken = (i) => (data.tokens.length > i ? visible(data.tokens[i]) : String(i));
 const keyToken = (j, layer = layerNow()) => (layer.self ? queryToken(j) : data.keys.length > j ? visible(data.keys[j]) : String(j));
-// Text that reads from right to left stays where it is put.
+// Isolates text that reads from right to left.
 const word = (text) => make("bdi", { class: "token" }, text);
 const placed = (text, place) => (text === String(place) ? [word(text)] : [word(text), ` (${place})`]);
 
@@ -60,7 +60,7 @@ function between(stops, t) {
   const x = Math.min(Math.max(t, 0), 1) * (stops.length - 1), n = Math.min(Math.floor(x), stops.length - 2);
   return stops[n].map((c, k) => Math.round(c + (stops[n + 1][k] - c) * (x - n)));
 }
-// The ends of the colours: 0 and the largest weight, or - and + the largest size.
+// The ends of the colour scale: 0 and the largest weight, or - and + the largest magnitude.
 const rangeOf = (head) => {
   if (!head.ranges) head.ranges = Object.fromEntries(Object.entries(head.maps).map(([name, map]) => [name, map.reduce((m, x) => (Math.abs(x) > m ? Math.abs(x) : m), 0)]));
   return head.ranges[view.mode];
@@ -203,11 +203,11 @@ function drawBig() {
 }
 function drawLegend() {
   const range = rangeNow(headNow()), low = view.mode === "A" ? 0 : -range;
-  // Even steps of colour, which are the square root of what they stand for.
+  // Even steps of colour, which is the square root of the value.
   const stops = Array.from({ length: 17 }, (_, n) => (view.mode === "A" ? n / 16 : n / 8 - 1)).map((t) => css(colour(Math.sign(t) * t * t * range, range)));
   const said = view.mode === "A" ? "share of the query's attention"
     : view.mode === "G" ? "blue: more weight here would lower the loss; red: raise it"
-      : "dL/dA times A: what counts where the head does look";
+      : "dL/dA times A: the effect where the head does look";
   const middle = view.mode === "A" ? range / 4 : 0;
   legend.replaceChildren(
     make("span", { class: "scale" }, make("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops.join(", ")})` }),
@@ -226,7 +226,7 @@ function drawStrip() {
   strip.replaceChildren(...(layer.self ? [] : [make("span", { class: "soft" }, "query "), word(queryToken(view.row)), make("br")]), ...keys);
 }
 
-// ---- what changes with it ----
+// ---- changes of the selection ----
 
 function moveTo(row, column) {
   view.row = row;

@@ -1,4 +1,4 @@
-// The pattern of a head, as far as its weights tell.
+// The pattern of a head's weights.
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ struct Weights {
 
 constexpr std::size_t fewest_queries = 4;
 
-/// `follows(i, j)`: whether the pattern says that query i looks at key j.
+/// `follows(i, j)`: whether the pattern selects key j for query i.
 template <class F>
 void add_pattern(std::vector<HeadPattern>& patterns, const char* name, const Weights& weights,
                  const F& follows) {

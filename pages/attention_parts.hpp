@@ -18,35 +18,34 @@ using Events = std::vector<Trace::Event>;
 
 /// Whether it multiplies matrices.
 bool is_product(const Trace::Event& e);
-/// Whether it has two operands: an op of a user's own may have the name of another.
+/// Whether it has two operands: a user's op may have the same name.
 inline bool is_binary(const Trace::Event& e) {
   return e.inputs.size() == 2 && e.inputs[0].defined() && e.inputs[1].defined();
 }
-/// 0 of an undefined Tensor.
+/// A size; 0 for an undefined Tensor.
 inline std::size_t size_of(const Tensor& x, Size d) {
   return x.defined() ? static_cast<std::size_t>(x.size(d)) : 0;
 }
-/// Whether a score, or which of many, keeps its key unseen: -inf, or as people write it, -1e9.
+/// Whether scores mask their keys: -inf or, as is common, -1e9.
 auto is_masked(const auto& score) { return score < -xgrad::detail::mask_size; }
 
-/// Takes the heads (H, T, S) of one item, in float64, out of weights (..., T, S) and what goes with
-/// them.
+/// Extracts one item's heads (H, T, S), in float64, from weights (..., T, S) and related Tensors.
 class AttentionHeads {
  public:
-  /// With grouped queries, weights are (..., G, H / G, T, S).  ValueError if there is no such item.
+  /// Grouped queries have weights (..., G, H / G, T, S).  ValueError if there is no such item.
   AttentionHeads(std::string name, const Shape& weights, bool grouped,
                  const AttentionOptions& options);
   std::size_t heads() const { return heads_; }
   std::size_t items() const { return items_; }
   const Shape& shape() const { return shape_; }
 
-  /// The matrices of the heads, of x (..., M, N) whose leading dimensions are, or broadcast to,
-  /// those of the weights; undefined if they do not.
+  /// The heads' matrices in x (..., M, N), whose leading dimensions equal or broadcast to those of
+  /// the weights; undefined if they do not.
   Tensor of(const Tensor& x) const;
   /// x broadcast to the weights.
   Tensor like_weights(const Tensor& x) const { return broadcast(x, shape_); }
-  /// Weights of the whole batch, in whatever shape, those of a head 0.  ValueError if it cannot be
-  /// told which they are.
+  /// The whole batch's weights, in any shape, with those of a head set to 0.  ValueError if the
+  /// head cannot be located.
   Tensor without(const Tensor& weights, std::size_t head) const;
 
  private:
@@ -57,14 +56,14 @@ class AttentionHeads {
   std::size_t item_, heads_ = 1, items_ = 1;
 };
 
-/// Whether query i sees keys 0 to i and no others, in every head.
+/// Whether query i sees exactly keys 0 to i, in every head.
 bool is_causal(const AttentionLayer& layer);
-/// Fills q, k, scale and bias, if scores computed from them are those that this softmax had.
+/// Fills q, k, scale and bias, if they reproduce this softmax's scores.
 void explain_scores(const Events& events, std::size_t softmax, const AttentionHeads& heads,
                     AttentionLayer& layer);
-/// Drops the heads that are not among layer.heads.
+/// Drops heads that are not in layer.heads.
 void keep_heads(AttentionLayer& layer);
-/// Fills layer.patterns; `tokens` are empty where nobody knows them.
+/// Fills layer.patterns; `tokens` are empty if unknown.
 void add_patterns(AttentionLayer& layer);
 
 }  // namespace xgrad::pages

@@ -1,4 +1,4 @@
-// The summands of an attention's scores, for one item of a batch.
+// The terms of an attention's scores, for one item of a batch.
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ Tensor AttentionHeads::without(const Tensor& weights, std::size_t head) const {
     return zeros_like(weights);
   const bool same = numel(weights.shape()) == numel(shape_);
   check<ValueError>(same || (weights.dim() > 3 && std::cmp_equal(weights.size(-3), heads_)),
-                    "{}: {} has weights {}, which its product with the values reads as {}: that "
+                    "{}: {} has weights {}, which its product with the values reshapes to {}: that "
                     "must be as many, or (..., {}, T, S), for its heads to be told apart",
                     attention_page, name_, to_string(shape_), to_string(weights.shape()), heads_);
   const auto H = static_cast<Size>(heads_), last = static_cast<Size>(shape_[shape_.size() - 3]);
@@ -72,7 +72,7 @@ Tensor AttentionHeads::broadcast(const Tensor& x, const Shape& full) const {
 
 namespace {
 
-/// scores = q kᵀ * scale + bias, but for elements that were replaced.
+/// scores = q kᵀ * scale + bias, except for replaced elements.
 struct Scores {
   std::size_t product;
   double scale = 1;
@@ -83,7 +83,7 @@ std::optional<double> number_in(const Tensor& x) {
   return x.defined() && x.numel() == 1 ? std::optional(x.item()) : std::nullopt;
 }
 
-/// Follows the scores back to the product that they are made of.
+/// Traces the scores back to the product that made them.
 std::optional<Scores> product_behind(const Events& events, std::optional<std::size_t> at,
                                      const AttentionHeads& heads, int depth = 0) {
   if (!at || depth > 16)

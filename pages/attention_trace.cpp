@@ -1,4 +1,4 @@
-// Finding the attentions in what ran, their gradients, and the loss without each head.
+// Finds the attentions of a Trace, their gradients, and the loss without each head.
 
 #include <fmt/format.h>
 
@@ -18,13 +18,13 @@
 namespace xgrad::pages {
 namespace {
 
-/// A softmax and the products with values that come of it.
-struct Found {
+/// A softmax and the products of its result with values.
+struct AttentionEvents {
   std::size_t softmax;
   std::vector<std::size_t> products = {};
 };
 
-/// Whether the last dimension sums to 1, or to 0 where all is masked.
+/// Whether the last dimension sums to 1, or to 0 if masked completely.
 bool is_over_last(const Tensor& weights) {
   for (const double total : xgrad::detail::elements(sum(weights.detach(), {-1})))
     if (!(std::abs(total - 1) < 1e-3 || total == 0 || std::isnan(total)))
@@ -32,7 +32,7 @@ bool is_over_last(const Tensor& weights) {
   return true;
 }
 
-/// Whether the op may lie between the weights, its input n, and their product with the values.
+/// Whether an op may stand between the weights, its input n, and their product with the values.
 bool keeps_weights(const Trace::Event& e, std::size_t n, const Shape& weights) {
   static const std::vector<std::string_view> ops{"dropout", "where", "mul", "masked_fill",
                                                  "reshape"};
@@ -42,13 +42,13 @@ bool keeps_weights(const Trace::Event& e, std::size_t n, const Shape& weights) {
   };
   if (e.op == "mul" && is_binary(e) && e.inputs[1 - n].requires_grad() &&
       is_matrix(e.inputs[1 - n].shape()))
-    return false;  // features, with their weights
+    return false;  // a gate of features
   return std::ranges::find(ops, e.op) != ops.end() && is_matrix(e.output.shape());
 }
 
-std::vector<Found> find_attentions(const Events& events) {
-  std::map<std::size_t, Found> found;             // by softmax, in the order in which they ran
-  std::map<std::size_t, std::size_t> softmax_of;  // by the event that has its weights
+std::vector<AttentionEvents> find_attentions(const Events& events) {
+  std::map<std::size_t, AttentionEvents> found;   // by softmax, in the order of events
+  std::map<std::size_t, std::size_t> softmax_of;  // by the event whose output has its weights
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Trace::Event& e = events[i];
     if (e.op == "softmax" && e.output.dim() >= 2 && e.output.numel() > 0 &&
@@ -62,22 +62,22 @@ std::vector<Found> find_attentions(const Events& events) {
         continue;
       const std::size_t softmax = from->second;
       if (is_product(e) && n == 0)
-        found.try_emplace(softmax, Found{softmax}).first->second.products.push_back(i);
+        found.try_emplace(softmax, AttentionEvents{softmax}).first->second.products.push_back(i);
       else if (keeps_weights(e, n, events[softmax].output.shape()))
         softmax_of[i] = softmax;
     }
   }
-  std::vector<Found> list;
+  std::vector<AttentionEvents> list;
   for (auto& [softmax, attention] : found)
     list.push_back(std::move(attention));
   return list;
 }
 
-/// "h.0.attn": without the names of fused ops, and told apart where one Scope has several.
-std::vector<std::string> names_of(const Events& events, const std::vector<Found>& found) {
+/// "h.0.attn": without the names of fused ops, and numbered if one Scope has several.
+std::vector<std::string> names_of(const Events& events, const std::vector<AttentionEvents>& found) {
   std::vector<std::string> names;
   std::map<std::string, std::size_t> count;
-  for (const Found& f : found) {
+  for (const AttentionEvents& f : found) {
     std::string_view name = events[f.softmax].scope;
     for (const std::string_view op : {"scaled_dot_product_attention", "causal_self_attention"})
       if (name.ends_with(op))
@@ -96,8 +96,8 @@ std::vector<std::string> names_of(const Events& events, const std::vector<Found>
 
 // ---- the loss without a head ----
 
-/// The last event's output where the products read weights without a head.
-double loss_without(const Events& events, const Found& at, const AttentionHeads& heads,
+/// The output of the last event if the products use weights without a head.
+double loss_without(const Events& events, const AttentionEvents& at, const AttentionHeads& heads,
                     std::size_t head, std::size_t last) {
   std::vector<Tensor> changed(events.size());
   for (std::size_t i = at.products.front(); i <= last; ++i) {
@@ -118,15 +118,14 @@ double loss_without(const Events& events, const Found& at, const AttentionHeads&
   return (changed[last].defined() ? changed[last] : events[last].output).item();
 }
 
-/// The weights' shape, or that which they have in the product if that tells more of their heads.
-const Shape& shape_with_heads(const Events& events, const Found& at) {
+/// The weights' shape, or their shape in the product if that shows more of the heads.
+const Shape& shape_with_heads(const Events& events, const AttentionEvents& at) {
   const Shape &before = events[at.softmax].output.shape(),
               &after = events[at.products.front()].inputs[0].shape();
   return after.size() > before.size() && numel(after) == numel(before) ? after : before;
 }
 
-/// Whether several heads read the same values: weights (..., G, H / G, T, S), values (..., G, 1, S,
-/// D).
+/// Whether several heads share values: weights (..., G, H / G, T, S), values (..., G, 1, S, D).
 bool is_grouped(const Trace::Event& product) {
   if (!is_binary(product) || product.inputs[0].dim() < 5)
     return false;
@@ -136,7 +135,7 @@ bool is_grouped(const Trace::Event& product) {
 
 // ---- the logits ----
 
-/// The logits of the item, if the last log_softmax has as many rows as there are positions.
+/// The item's logits, if the last log_softmax has a row for each position.
 Tensor find_logits(const Events& events, const AttentionHeads& heads, std::size_t item) {
   const auto is_last = [](const Trace::Event& e) {
     return e.op == "log_softmax" || e.op == "cross_entropy";
@@ -178,10 +177,10 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
                     "{}: the loss has no graph: nothing requires a gradient, or NoGrad lives",
                     attention_page);
   check<ValueError>(std::isfinite(loss.item()),
-                    "{}: the loss is {}; DetectAnomaly names the op where that began",
-                    attention_page, loss.item());
+                    "{}: the loss is {}; DetectAnomaly names the first such op", attention_page,
+                    loss.item());
   const auto last = trace.maker(loss);
-  const std::vector<Found> found = find_attentions(events);
+  const std::vector<AttentionEvents> found = find_attentions(events);
   check<ValueError>(!found.empty() && last.has_value(),
                     "{}: no attention ran: no softmax over the last dimension whose result is the "
                     "left operand of a matmul, bmm, mm or einsum, in {} ops",
@@ -210,7 +209,7 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   const std::vector<std::string> names = names_of(events, found);
   bool keys_found = options.keys.empty();
   for (std::size_t n = 0; n < chosen.size(); ++n) {
-    const Found& at = found[chosen[n]];
+    const AttentionEvents& at = found[chosen[n]];
     const Tensor& weights = events[at.softmax].output;
     const AttentionHeads heads(names[chosen[n]], shape_with_heads(events, at),
                                is_grouped(events[at.products.front()]), options);

@@ -1,4 +1,5 @@
-// The attention page: why a weight is what it is, the next token, the controls, and the page's check of itself.
+// The attention page: the terms of a weight, the next token, the controls, and the page's
+// self-check.
 
 const why = make("div", { class: "panel why" }), next = make("div", { class: "panel next" });
 
@@ -63,7 +64,7 @@ function drawWhy() {
   const effect = (x) => (x === 0 ? "would not change the loss" : x < 0 ? "would lower the loss" : "would raise the loss");
   const words = make("table", {}, make("tbody", {},
     [["dL/dA", gradient, `a little more of this weight alone ${effect(gradient)}`],
-      ["Σ A·dL/dA over the keys", mean, "its mean under A: softmax gives one key what it takes from the others, so only what differs from the mean counts"],
+      ["Σ A·dL/dA over the keys", mean, "its mean under A: softmax gives one key what it takes from the others, so only differences from the mean count"],
       ["dL/dscore = A (dL/dA − Σ)", score, `a higher score ${effect(score)}`]].map(([name, x, said]) =>
       make("tr", {}, make("td", {}, name), make("td", { class: "number" }, number(x)), make("td", { class: "soft" }, said)))));
   why.replaceChildren(title, make("div", { class: products === null ? "" : "columns2" },
@@ -78,7 +79,8 @@ const className = (c) => (data.classes.length > c ? visible(data.classes[c]) : S
 const hasNext = (layer) => run.logits !== undefined && run.logits.length === layer.T * run.classes;
 
 const greatest = (list) => list.reduce((a, b) => Math.max(a, b)); // of a vocabulary that is no list of arguments
-// Temperature, then top-k, then top-p, then min-p, each on what the one before has left; 0 where nothing is left.
+// Temperature, then top-k, top-p and min-p, each on the result of the one before; 0 for dropped
+// tokens.
 function distribution(logits, { temperature, topK, topP, minP }) {
   const order = Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a] || a - b);
   if (temperature === 0) return Array.from(logits, (_, c) => Number(c === order[0]));
@@ -162,19 +164,19 @@ function buildControls() {
 }
 const help = () => make("details", {}, make("summary", {}, "Keys, labels and numbers"),
   make("p", {}, "Click a small map, or ", make("kbd", {}, "Enter"), " on it, to enlarge it; ", make("kbd", {}, "←"), make("kbd", {}, "→"), make("kbd", {}, "↑"), make("kbd", {}, "↓"),
-    " move between heads. On the large map they move the query (up, down) and the key (left, right); a click or ", make("kbd", {}, "Enter"), " locks what is looked at, ", make("kbd", {}, "Escape"), " lets go. A click on the text looks from that token."),
-  make("p", {}, "“off” is what the loss changes by when the output of that head is zero and all that comes after it is computed again."),
-  make("p", {}, "A label is given with its score from 0.5 on: the share of attention that goes where the pattern says, above what attention spread evenly would put there by chance, where 1 is all of it. Below that there is no clear pattern."));
+    " move between heads. On the large map they move the query (up, down) and the key (left, right); a click or ", make("kbd", {}, "Enter"), " locks the selection, ", make("kbd", {}, "Escape"), " lets go. A click on the text looks from that token."),
+  make("p", {}, "“off” is the change of the loss when the output of that head is zero and everything after it is computed again."),
+  make("p", {}, "A label has a score of 0.5 or more: the share of attention that follows the pattern, above the share of evenly spread attention, where 1 is all of it. Below that there is no clear pattern."));
 const patternTable = make("div", { class: "scroll" });
 function drawPatterns() {
   patternTable.replaceChildren(make("table", { class: "patterns" }, make("tbody", {}, headNow().patterns.map(([name, score]) =>
     make("tr", { class: score >= 0.5 ? "reached" : "soft" }, make("td", {}, name), make("td", { class: "number" }, score.toFixed(2).replace(/^-(0\.00)$/, "$1")))))));
 }
 
-// ---- the page's check of itself ----
+// ---- the page's self-check ----
 
 function checkHead(where, head, layer) {
-  // As exact as differences of float32 numbers are, where these cancel.
+  // The accuracy of differences of float32 numbers that cancel.
   const largest = (list, part) => list.reduce((m, x) => Math.max(m, part * Math.abs(x) || 0), 0);
   const most = Math.max(largest(head.scoreGradient, 1), largest(head.maps.G, 1e-3)) || 1;
   for (let i = 0; i < layer.T; ++i) {

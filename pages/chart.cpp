@@ -14,10 +14,10 @@ namespace xgrad::pages {
 
 namespace {
 
-// Told apart by people who see colours differently, too.  Okabe and Ito, 2008.
+// Distinguishable with colour blindness, too.  Okabe and Ito, 2008.
 constexpr std::array<std::string_view, 7> palette{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                   "#e69f00", "#56b4e9", "#000000"};
-// Dashes tell apart more series than there are colours.
+// Dashes distinguish more series than there are colours.
 constexpr std::array<std::string_view, 3> dashes{"", "8 5", "2 5"};
 constexpr double far = 1e5;  // in pixels: beyond all edges
 
@@ -25,29 +25,29 @@ bool finite_at(const Series& s, std::size_t k) {
   return std::isfinite(s.xs[k]) && std::isfinite(s.ys[k]);
 }
 
-/// From numbers to places.
+/// Maps numbers to positions.
 struct Axis {
   double low = std::numeric_limits<double>::infinity(), high = -low;
-  double first = 0, last = 1;  ///< the places of the ends, in pixels or characters
+  double first = 0, last = 1;  ///< positions of the ends, in pixels or characters
 
   void include(double v) {
     low = std::min(low, v);
     high = std::max(high, v);
   }
   double place(double v) const { return first + (v - low) / (high - low) * (last - first); }
-  /// Some room at both ends, and a length where there is none.
+  /// Adds some room at both ends, and a length if it is zero.
   void widen(double share) {
     const double alone = std::abs(low) > 1e-300 ? std::abs(low) * 0.1 : 0.5;
     const double room = high > low ? (high - low) * share : alone;
     low -= room;
     high += room;
   }
-  /// Places are computed from the length, which must be a number that can be divided by.
+  /// Positions are quotients by the length, so it must be a normal number.
   void check_length(const char* name) const {
     check<ValueError>(std::isnormal(high - low),
                       "line_chart: no {} axis can be drawn from {} to {}", name, low, high);
   }
-  /// Round numbers that far from each other, or further.
+  /// Round numbers at least this far apart.
   std::vector<Tick> marks(double apart) const {
     return ticks(low, high, static_cast<std::size_t>(std::abs(last - first) / apart));
   }
@@ -56,7 +56,7 @@ struct Axis {
 /// Axes for all points, from (0, height) at their lowest to (width, 0).
 struct Axes {
   Axis x, y;
-  std::vector<std::size_t> missing = {};  ///< how many points of each series are not finite
+  std::vector<std::size_t> missing = {};  ///< number of points of each series that are not finite
 
   Axes(const std::vector<Series>& series, const LineChartOptions& options, double width,
        double height)
@@ -119,14 +119,14 @@ struct Chart {
     svg.text_upwards(svg.left - 18, y.first / 2, options.y_label, "middle");
   }
 
-  /// The attributes that say which series it is.
+  /// The attributes that distinguish the series.
   std::string look(std::size_t i) const {
     const std::size_t color = series[i].color.value_or(i), c = color % palette.size();
     return fmt::format("stroke='{}' stroke-dasharray='{}' class='series-{}'", palette[c],
                        dashes[color / palette.size() % dashes.size()], c);
   }
 
-  /// Strokes, and dots: these are strokes almost without length between round ends.
+  /// Strokes and dots; a dot is a stroke of almost no length with round ends.
   void draw(std::size_t i, const std::string& strokes, const std::string& dots,
             const std::string& more = "") {
     const double thickness = series[i].thickness;
@@ -139,7 +139,7 @@ struct Chart {
     const Series& s = series[i];
     std::string strokes, dots, crosses;
     double last_cross = -far;
-    bool in_line = false;  // whether the point before is where this one's stroke begins
+    bool in_line = false;  // whether the stroke begins at the point before
     for (std::size_t k = 0; k < s.xs.size(); ++k) {
       const double at = x.place(s.xs[k]);
       if (finite_at(s, k)) {
@@ -206,13 +206,13 @@ std::string line_chart(const std::vector<Series>& series, const LineChartOptions
   chart.draw_axes();
   svg.add("<g fill='none' stroke-linejoin='round' stroke-linecap='round'>\n");
   chart.legend();
-  // Lines in this group are cut off above and below the plot; dots and lines at its sides are
-  // whole. Scripts find the ends of the axes.
-  constexpr double beside = 8;
+  // Lines in this group are clipped above and below the plot; dots and lines at its sides are
+  // whole.  Scripts read the ends of the axes.
+  constexpr double margin = 8;
   svg.add(
       "<svg x='{0:g}' width='{1:g}' height='{2:g}' viewBox='{0:g} 0 {1:g} {2:g}' class='plot' "
       "data-width='{3:g}' data-x='{4} {5}' data-y='{6} {7}'>\n",
-      -beside, chart.x.last + 2 * beside, chart.y.first, chart.x.last, chart.x.low, chart.x.high,
+      -margin, chart.x.last + 2 * margin, chart.y.first, chart.x.last, chart.x.low, chart.x.high,
       chart.y.low, chart.y.high);
   for (std::size_t i = 0; i < series.size(); ++i)
     chart.line(i);

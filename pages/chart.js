@@ -1,4 +1,5 @@
-// Charts (pages/chart.hpp): where the pointer is, or the arrow keys have gone, the values of all series.
+// Charts (pages/chart.hpp): shows the values of all series at the pointer or at the place chosen by
+// arrow keys.
 const PALETTE = 7;
 
 class Chart {
@@ -14,7 +15,7 @@ class Chart {
     this.series = chart.series;
     this.caption = figure.querySelector("figcaption");
     this.hint = this.caption.textContent;
-    // All places where there is something to see, in order.
+    // All places with a value, in order.
     this.stops = [...new Set(this.series.flatMap((s) => s.xs))].filter((x) => x !== null).sort((a, b) => a - b);
     this.at = -1;
     this.verify();
@@ -30,13 +31,13 @@ class Chart {
     const [low, high] = this.y_ends;
     return this.height - ((value - low) / (high - low)) * this.height;
   }
-  // The numbers shown on hovering are those that the program has drawn.
+  // Hovering shows the numbers that the program has drawn.
   verify() {
     this.series.forEach((s, i) => {
       const path = this.plot.querySelector(`path[data-line="${i}"]`).getAttribute("d"); // of straight lines
       const drawn = [...path.matchAll(/(-?[\d.]+) (-?[\d.]+)/g)].map((m) => [Number(m[1]), Number(m[2])]);
       const mine = s.xs.map((x, k) => [x, s.ys[k]]).filter(([x, y]) => x !== null && y !== null).map(([x, y]) => [this.x(x), this.y(y)]);
-      // Both in one order: each that is drawn is found again behind the one before it.
+      // Both are in one order: each drawn point is found after the one before it.
       let at = 0;
       for (const [x, y] of drawn) {
         const same = (p) => Math.abs(p[0] - x) < 0.06 && (Math.abs(p[1] - y) < 0.06 || Math.abs(p[1]) > 9e4);
@@ -45,7 +46,7 @@ class Chart {
       }
     });
   }
-  // The place in `values` that is nearest to x.
+  // The index in `values` of the nearest to x.
   nearest(values, x) {
     let best = -1;
     values.forEach((v, k) => {

@@ -19,7 +19,7 @@ using io::Json;
 using io::JsonArray;
 using io::JsonObject;
 
-// Seven digits; what JSON does not have, as a text.
+// Seven digits; a string for NaN and infinities, which JSON lacks.
 Json number_json(double v) {
   if (std::isnan(v))
     return Json("nan");
@@ -35,7 +35,7 @@ Json numbers_json(const std::vector<double>& values) {
   return list;
 }
 
-// A list of all elements, or an object that sums them up.
+// A list of all elements, or an object that summarises them.
 Json tensor_json(const Tensor& x, std::size_t max_values) {
   if (!x.defined())
     return Json(nullptr);
@@ -62,7 +62,7 @@ Json check_json(const GraphCheck& check) {
   return json;
 }
 
-// Texts that come again and again, once.
+// Stores repeated texts once.
 class Texts {
  public:
   Json operator()(const std::string& text) {
@@ -102,7 +102,7 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
   if (node.value.dtype() == DType::float64)
     json.emplace_back("float64", Json(true));
   json.emplace_back("value", tensor_json(node.value, graph.max_values));
-  // -1: left out; otherwise twice the node, and one more for a constant.
+  // -1: absent; otherwise twice the node, plus one for a constant.
   JsonArray inputs;
   for (const GraphInput& in : node.inputs)
     inputs.push_back(in.node ? Json(static_cast<std::int64_t>(2 * *in.node + (in.constant ? 1 : 0)))
@@ -121,7 +121,7 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
     return json;
   json.emplace_back("step", *node.step);
   json.emplace_back("gradient", tensor_json(node.gradient, graph.max_values));
-  if (node.gathered.defined() && node.gathered.impl().value != node.gradient.impl().value)
+  if (node.gathered.defined() && node.gathered.identity().value != node.gradient.identity().value)
     json.emplace_back("gathered", tensor_json(node.gathered, graph.max_values));
   JsonArray parts;
   for (const GraphContribution& part : node.contributions)
@@ -130,7 +130,7 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
   return json;
 }
 
-// A formula as a reader writes it: c(a, 2), a constant of the type of a, is 2.
+// A formula for readers: c(a, 2), a constant of the type of a, becomes 2.
 std::string for_readers(std::string_view formula) {
   static const std::regex constant(R"(\bc\(\w, ([^() ]+)\))"), product(R"(\bc\(\w, ([^()]+)\))"),
       numbers("std::numbers::");

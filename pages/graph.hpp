@@ -1,14 +1,14 @@
 #pragma once
-// The graph of one run, to look at: every value, and every gradient with the reason why it is what
-// it is.
+// The graph of one run as a page: every value, and every gradient with its contributions and
+// checks.
 //
 //   pages::write_graph_html("graph.html", [&] { return mse_loss(net(x), y); },
 //                           {.names = nn::named_parameters(net)});
 //   std::cout << to_string(pages::run_graph([&] { return (w * x).sum(); }, {.names = {{"w", w}}}));
 //
-// The page goes through the backward pass step by step, in the engine's order.  The run is a real
-// one: forward under a Trace, then backward, which tells this thread's observer each gradient.  No
-// grad() changes, and nothing is written that other threads may share.
+// The page steps through the backward pass in the engine's order.  The run is real: forward under a
+// Trace, then backward under an observer of this thread.  It changes no grad() and writes to no
+// memory that other threads may share.
 
 #include <cstddef>
 #include <functional>
@@ -22,40 +22,41 @@
 namespace xgrad::pages {
 
 struct GraphOptions {
-  /// Names of leaves, and of constants, as nn::named_parameters() lists them.
+  /// Names of leaves and of constants, as listed by nn::named_parameters().
   std::vector<std::pair<std::string, Tensor>> names = {};
   std::string title = "Graph";
-  Tensor gradient = {};         ///< of the result; needed unless that is one number
+  Tensor gradient = {};         ///< of the result; needed unless it has one element
   std::size_t max_values = 16;  ///< elements shown of a Tensor; of larger ones the first few
   std::size_t max_nodes = 20'000;
   std::size_t max_bytes = 50'000'000;  ///< of the page
-  bool numeric = true;                 ///< hold gradients to differences of the forward
+  bool numeric = true;                 ///< compare gradients with differences of the forward
 };
 
-/// A gradient beside differences.  A Tensor of up to eight elements is checked element by element
-/// (NaN stands beside an element that is infinite or below -1e8, because it is not moved); a larger
-/// one along a direction, in which each element moves by the sign of its gradient and a fixed
-/// weight of its own.
+/// A gradient compared with differences.  A Tensor of up to eight elements is checked element by
+/// element (numeric is NaN for an element that is infinite or below -1e8, because it cannot be
+/// moved); a larger one along a direction, in which each element moves by the sign of its gradient
+/// and a fixed weight of its own.
 struct GraphCheck {
   enum class Verdict { right, wrong, unchecked };
   Verdict verdict = Verdict::unchecked;
   std::vector<double> analytic = {}, numeric = {};  ///< empty if unchecked
-  std::string message = {};                         ///< why it is unchecked, or what was special
+  std::string message = {};                         ///< why it is unchecked, or a remark
 };
 
 /// The gradient that one op's backward added for one of its inputs.
 struct GraphContribution {
-  std::optional<std::size_t> consumer = {};  ///< the op's node; none if it is not of this graph
+  std::optional<std::size_t> consumer = {};  ///< the op's node; none if it is not in this graph
   std::string op;                            ///< "mul"; "backward()" for the start at the result
-  std::vector<std::size_t> inputs = {};      ///< which inputs of the op: 0 and 1 in mul(x, x)
+  std::vector<std::size_t> inputs = {};      ///< indices of the op's inputs: 0 and 1 in mul(x, x)
   Tensor gradient;                           ///< float64
-  GraphCheck own = {};                       ///< held to differences of that op's forward alone
+  GraphCheck own = {};                       ///< compared with differences of that op's forward
 };
 
 struct GraphInput {
-  std::optional<std::size_t> node = {};  ///< none for an input that was left out
-  bool constant = false;                 ///< no gradient goes this way: detach(), NoGrad, a number
-  /// The op's backward ran and added nothing for this input: 0, held to differences of its forward.
+  std::optional<std::size_t> node = {};  ///< none for an absent input
+  bool constant = false;                 ///< no gradient flows here: detach(), NoGrad, a number
+  /// The op's backward ran and added nothing for this input: 0, compared with differences of its
+  /// forward.
   std::optional<GraphCheck> nothing = {};
 };
 
@@ -64,48 +65,47 @@ struct GraphNode {
     op,
     leaf,
     constant,
-    outside  ///< an op's result from before the run: its own graph is not shown
+    outside  ///< an op's result from before the run: its graph is not shown
   };
   Kind kind = Kind::op;
   std::string op;     ///< "matmul"; "leaf", "constant"
-  std::string name;   ///< what the user calls it, or ""
+  std::string name;   ///< the user's name, or ""
   std::string scope;  ///< "h.0.attn"; a leaf has that of its first consumer
   Tensor value;
   std::vector<GraphInput> inputs = {};
   std::vector<std::size_t> consumers = {};
-  std::optional<std::size_t> step = {};               ///< place in Graph::order
-  std::vector<GraphContribution> contributions = {};  ///< in the order in which they came
-  Tensor gathered = {};   ///< their sum, as the engine made it; undefined if none came
-  Tensor gradient = {};   ///< the same after hooks: what this node's own backward was given
-  GraphCheck whole = {};  ///< held to differences of the result
+  std::optional<std::size_t> step = {};               ///< index in Graph::order
+  std::vector<GraphContribution> contributions = {};  ///< in the order of arrival
+  Tensor gathered = {};   ///< their sum, as the engine made it; undefined if none arrived
+  Tensor gradient = {};   ///< the same after hooks, as passed to the node's own backward
+  GraphCheck whole = {};  ///< compared with differences of the result
 };
 
 struct Graph {
   std::string title;
   std::vector<GraphNode> nodes;    ///< inputs before their consumers
   std::size_t root = 0;            ///< the result
-  std::vector<std::size_t> order;  ///< nodes as the engine took them from its queue
+  std::vector<std::size_t> order;  ///< nodes in the order in which the engine ran them
   std::size_t max_values = 16;
   std::size_t max_bytes = 50'000'000;
-  /// Nodes with a check that found a wrong gradient, also one that is missing.
+  /// Nodes with a check that found a wrong or missing gradient.
   std::vector<std::size_t> wrong() const;
 };
 
 /// Runs f and its backward.  GraphError if the result has no graph, was computed before f ran, or
-/// has several elements and options.gradient does not say their gradient; ValueError if f is empty,
-/// returns nothing, or makes more than max_nodes nodes (before backward runs).  Errors of f are
-/// passed on.
+/// has several elements and options.gradient is undefined; ValueError if f is empty, returns
+/// nothing, or makes more than max_nodes nodes (before backward runs).  Errors of f are passed on.
 Graph run_graph(const std::function<Tensor()>& f, const GraphOptions& options = {});
 
 /// The page.  ValueError, before anything is written, if it has more than max_bytes.
 std::string graph_html(const Graph& graph);
 void write_graph_html(const std::string& path, const Graph& graph);
-/// Both at once.  A path that cannot be a page's is refused before f runs.
+/// Both at once.  A path that cannot be a page's is rejected before f runs.
 void write_graph_html(const std::string& path, const std::function<Tensor()>& f,
                       const GraphOptions& options = {});
 /// For Graphviz: `dot -Tsvg graph.dot`.  Scopes are clusters.
 std::string graph_dot(const Graph& graph);
-/// Two tables: forward values, and the backward steps with what each contribution was.
+/// Two tables: forward values, and the backward steps with each contribution.
 std::string to_string(const Graph& graph);
 
 }  // namespace xgrad::pages

@@ -1,4 +1,5 @@
-// The graph page: steps of the backward pass, the selected node, search.  The program's numbers are checked first.
+// The graph page: steps of the backward pass, the selected node, search.  It checks the program's
+// numbers first.
 const nodes = data.nodes.map((node) => ({ kind: "op", parts: [], missing: [], ...node, op: data.texts[node.op], scope: data.texts[node.scope] }));
 for (const node of nodes) for (const part of node.parts) part.op = data.texts[part.op];
 const consumers = nodes.map(() => []);
@@ -6,12 +7,12 @@ nodes.forEach((node, i) => node.inputs.forEach((input) => {
   if (input >= 0 && consumers[input >> 1].at(-1) !== i) consumers[input >> 1].push(i);
 }));
 const wrong = new Set(data.wrong);
-// Contributions that did not come: of each op that got a gradient and added nothing for an input.
+// Missing contributions: of each op that got a gradient and added nothing for an input.
 nodes.forEach((node, i) => (node.nothing || []).forEach(([input, own]) => nodes[node.inputs[input] >> 1].missing.push({ node: i, input, own })));
 // Ops whose own backward is wrong, whatever came after them.
 const guilty = new Set(nodes.flatMap((node) => [...node.parts, ...node.missing].filter((part) => part.own && part.own.ok === false).map((part) => part.node)));
 
-// ---- the page's check of itself ----
+// ---- the page's self-check ----
 
 const total = (x) => (Array.isArray(x) ? x.reduce((sum, v) => sum + v, 0) : x.sum);
 const magnitude = (x) => (Array.isArray(x) ? x.reduce((sum, v) => sum + Math.abs(v), 0) : x.size);
@@ -48,17 +49,17 @@ function brief(x) {
   if (Array.isArray(x)) return x.length === 1 ? num(x[0]) : `[${x.map(num).join(", ")}]`;
   return `${num(x.min)} … ${num(x.max)}`;
 }
-// A few: "1 NaN" and the like are always said.
+// Counts such as "1 NaN" are always shown.
 function full(x) {
   if (Array.isArray(x)) return brief(x);
   const odd = [["nan", "NaN"], ["inf", "inf"], ["minus_inf", "-inf"]].filter(([key]) => x[key]).map(([key, what]) => `, ${x[key]} ${what}`).join("");
   return `${num(x.min)} … ${num(x.max)}, mean ${num(x.mean)}${odd}; [${x.first.map(num).join(", ")}, …]`;
 }
 const shape_text = (node) => (node.shape.length === 1 ? `(${node.shape[0]},)` : `(${node.shape.join(", ")})`);
-// Control and direction characters in names are made visible.
+// Makes control and direction characters in names visible.
 const visible = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, "\ufffd");
 const title_of = (i) => `${visible(nodes[i].op)} ${i + 1}${nodes[i].name ? " " + visible(nodes[i].name) : ""}`;
-// In a row there is room for the end of a long name.
+// A row has room for the end of a long name.
 const short_name = (name) => (name.length > 16 && name.split(".").length > 2 ? "…" + name.split(".").slice(-2).join(".") : name);
 const values = (x) => make("span", { class: "values" }, full(x));
 
@@ -67,7 +68,7 @@ const values = (x) => make("span", { class: "values" }, full(x));
 const by_id = (id) => document.getElementById(id);
 const last_step = data.order.length;
 for (const node of nodes) node.consumer_parts = new Map(node.parts.filter((part) => part.node !== undefined).map((part) => [part.node, part]));
-// The first step at which a contribution comes to a node.
+// The first step at which a contribution arrives at a node.
 for (const node of nodes) node.first_part = Math.min(...[...node.consumer_parts.keys()].slice(0, 1).map((i) => nodes[i].step));
 let step = 0; // so many nodes have had their turn
 let chosen = data.root;
@@ -155,7 +156,7 @@ function sum_of(node) {
   if (node.gathered !== undefined) line.push(make("p", { class: "bad" }, "A hook made of it: ", values(node.gradient)));
   return line;
 }
-// A leaf may have ten thousand contributions: some at first, and more when asked for.
+// A leaf may have ten thousand contributions: shows some at first, and more on request.
 function parts_of(node) {
   const box = make("div", { id: "parts" });
   const show = (from, to) => {
@@ -168,7 +169,7 @@ function parts_of(node) {
   show(0, 12);
   return box;
 }
-// Ops that should have added something, and did not.
+// Ops that should have added something and did not.
 const forgotten = (node) => node.missing.filter((part) => part.own.ok === false).map((part) => make("div", { class: "part missing" },
   make("p", {}, "From ", jump(part.node), `, where it is ${"abc"[part.input] || `input ${part.input}`}: `, make("span", { class: "bad" }, "its backward adds nothing.")),
   make("p", {}, "This op alone, by differences: ", verdict(part.own, node.shape))));
@@ -177,17 +178,17 @@ function why_none(node, i) {
   if (consumers[i].length === 0 && i !== data.root) return "None: nothing uses it.";
   if (node.missing.some((part) => part.own.ok === false)) return make("span", { class: "bad" }, "None, though there is one: a backward forgets it.");
   if (node.whole && node.whole.ok === false) return make("span", { class: "bad" }, "None, though the result depends on it: a backward forgets something on the way.");
-  if (node.missing.length > 0) return "None: the backward of what uses it adds nothing.";
-  return "None: no gradient came here from the result (what uses it takes it as a constant, gets none itself, or leads elsewhere).";
+  if (node.missing.length > 0) return "None: the backward of its users adds nothing.";
+  return "None: no gradient arrived from the result (its users take it as a constant, get none themselves, or lead elsewhere).";
 }
 function show_detail() {
   const node = nodes[chosen], title = node.scope ? make("span", { class: "soft" }, ` in ${visible(node.scope)}`) : "";
-  const kinds = { leaf: "A leaf: its gradient is what is added to its grad().", constant: "A constant.", outside: "The result of an op that ran before the function; its own inputs are not shown." };
+  const kinds = { leaf: "A leaf: its gradient is added to its grad().", constant: "A constant.", outside: "The result of an op that ran before the function; its own inputs are not shown." };
   const rule = data.rules[node.op];
   const missing = Object.fromEntries(node.nothing || []);
   const inputs = node.inputs.map((input, k) => {
     const part = input < 0 ? undefined : nodes[input >> 1].consumer_parts.get(chosen), shares = part && part.inputs[0] !== k;
-    return make("li", {}, `${"abc"[k] || `input ${k}`}: `, input < 0 ? "left out" : jump(input >> 1), input >= 0 && input & 1 ? make("span", { class: "soft" }, " as a constant") : "",
+    return make("li", {}, `${"abc"[k] || `input ${k}`}: `, input < 0 ? "absent" : jump(input >> 1), input >= 0 && input & 1 ? make("span", { class: "soft" }, " as a constant") : "",
       missing[k] ? [" gets nothing ", verdict(missing[k], nodes[input >> 1].shape)] : part ? (shares ? make("span", { class: "soft" }, ` shares what ${"abc"[part.inputs[0]]} gets`) : [" gets ", values(part.gradient), " ", verdict(part.own, nodes[input >> 1].shape)]) : "");
   });
   by_id("detail").replaceChildren(
@@ -254,7 +255,7 @@ function toggle() {
   rows.scroll_to(rows.row_of[chosen]);
 }
 
-// ---- beginning ----
+// ---- start ----
 
 rows = new Rows(by_id("rows"), by_id("space"), graph);
 for (const layer of rows.layers) for (let i = layer.first; i <= layer.last; ++i) if (nodes[i].step !== undefined && !(layer.first_step <= nodes[i].step)) layer.first_step = nodes[i].step;
@@ -280,7 +281,7 @@ document.addEventListener("keydown", (e) => {
 const checks_made = nodes.flatMap((node) => [node.whole, ...[...node.parts, ...node.missing].map((part) => part.own)]).filter((c) => c && typeof c === "object");
 const agree = checks_made.filter((c) => c.ok).length, ops = nodes.filter((node) => node.kind === "op").length;
 by_id("summary").append(`${ops} op${ops === 1 ? "" : "s"}, ${nodes.length - ops} leaves and constants, result ${full(nodes[data.root].value)}. `,
-  checks_made.length === 0 ? "No gradient was held to differences." : make("span", { class: agree === checks_made.length ? "ok" : "bad" }, `${agree} of ${checks_made.length} gradients agree with differences. `),
+  checks_made.length === 0 ? "No gradient was compared with differences." : make("span", { class: agree === checks_made.length ? "ok" : "bad" }, `${agree} of ${checks_made.length} gradients agree with differences. `),
   ...(wrong.size > 0 ? [make("span", { id: "wrong" }, ...(guilty.size > 0 ? ["The backward is wrong of ", ...[...guilty].slice(0, 8).flatMap((i) => [jump(i), " "]), "so "] : []),
     `${wrong.size === 1 ? "this gradient is" : "these gradients are"} wrong: `, ...[...wrong].slice(0, 8).flatMap((i) => [jump(i), " "]), wrong.size > 8 ? `and ${wrong.size - 8} more.` : "")] : []));
 document.documentElement.dataset.wrong = wrong.size;

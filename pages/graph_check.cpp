@@ -22,13 +22,13 @@ namespace xgrad::pages::detail {
 namespace {
 
 using xgrad::detail::Differences, xgrad::detail::Elements, xgrad::detail::Judgement,
-    xgrad::detail::Numbers, xgrad::detail::Probe, xgrad::detail::Tolerance;
+    xgrad::detail::Doubles, xgrad::detail::Probe, xgrad::detail::Tolerance;
 using xgrad::detail::elements, xgrad::detail::like, xgrad::detail::scale_of;
 using EngineVerdict = xgrad::detail::Verdict;
 
-// ---- a gradient beside differences of the function that it is of ----
+// ---- a gradient compared with differences of its function ----
 
-// The precision of the numbers of a check.
+// The precision of a check's numbers.
 struct Precision {
   bool wide;   // differences in float64
   bool exact;  // the gradient is float64, too
@@ -38,26 +38,26 @@ struct Precision {
 };
 
 // A function of x: the sum of weights times values.
-struct Measured {
-  std::function<Numbers(const Numbers& x)> at;  // the values at x
-  Numbers weights;                              // of the values
-  double slack;      // what rounding may do to a right gradient along a direction
-  Numbers rounding;  // and to each of its elements
+struct WeightedFunction {
+  std::function<Doubles(const Doubles& x)> at;  // the values at x
+  Doubles weights;                              // of the values
+  double slack;      // allowed rounding error of a gradient along a direction
+  Doubles rounding;  // and of each of its elements
 };
 
 constexpr std::size_t each_up_to = 8;      // elements that are checked one by one
-constexpr std::size_t most_suspects = 16;  // that a line along all of them leads to
-constexpr double coarse = 0.1;             // rounding beside a gradient, for differences to tell
+constexpr std::size_t most_suspects = 16;  // wrong elements that bisection looks for
+constexpr double coarse = 0.1;             // share of rounding that differences can resolve
 constexpr const char* not_finite_values =
-    "there are NaN or infinite values, of which differences say nothing";
+    "there are NaN or infinite values, for which there are no differences";
 
-// A masked score is there to be ignored.
+// A masked score is meant to be ignored.
 bool moves(double v) { return std::isfinite(v) && v >= -xgrad::detail::mask_size; }
 
 class Comparison {
  public:
-  Comparison(const Numbers& gradient, const Numbers& x, const Precision& precision,
-             const Measured& f)
+  Comparison(const Doubles& gradient, const Doubles& x, const Precision& precision,
+             const WeightedFunction& f)
       : gradient_(gradient),
         x_(x),
         precision_(precision),
@@ -65,18 +65,18 @@ class Comparison {
         probe_{.leaves = {xgrad::detail::Leaf(x)},
                .at = [&f, &x](xgrad::detail::Point to,
                               double) { return f.at(to[0].empty() ? x : to[0]); },
-               .here = f.at(x),
+               .center = f.at(x),
                .unit = precision.wide ? 0x1p-53 : 0x1p-24},
         weights_(xgrad::detail::nonzero(f.weights)) {
     double rounds = 0, all = 0;
     for (const auto& [j, w] : weights_) {
-      not_finite_ = not_finite_ || !std::isfinite(probe_.here.at(j));
-      total_ += std::abs(w * probe_.here[j]);
+      not_finite_ = not_finite_ || !std::isfinite(probe_.center.at(j));
+      total_ += std::abs(w * probe_.center[j]);
       all += std::abs(w);
     }
     for (std::size_t i = 0; i < x.size(); ++i)
       rounds += moves(x[i]) ? std::abs(gradient[i] * x[i]) : 0;
-    probe_.scales.assign(probe_.here.size(), all > 0 ? rounds / all : 0);
+    probe_.scales.assign(probe_.center.size(), all > 0 ? rounds / all : 0);
   }
 
   GraphCheck run() {
@@ -109,22 +109,22 @@ class Comparison {
     if (flat_ && !weights_.empty())
       check_.message = "the function does not change at all within the step";
     else if (moving.size() < x_.size())
-      check_.message = "what is infinite or below -1e8 was left as it is";
+      check_.message = "elements that are infinite or below -1e8 were not moved";
     return check_;
   }
 
  private:
   // The verdict along one element, or along a direction in several.
-  struct Found : Judgement {
+  struct DirectionJudgement : Judgement {
     double analytic = 0;
     std::string unknown = {};
   };
-  // A sharp one sees one wrong element of many.
-  Found judge(Elements at, bool sharp = false) const {
+  // A sharp check detects one wrong element among many.
+  DirectionJudgement judge(Elements at, bool sharp = false) const {
     const bool one = at.size() == 1;
     const auto direction = one ? probe_.axis(0, at[0]) : probe_.along(0, at, gradient_);
-    const Numbers& u = direction.by[0];
-    Found found;
+    const Doubles& u = direction.by[0];
+    DirectionJudgement found;
     found.analytic = xgrad::detail::dot(gradient_, u);
     double rounding = f_.slack;
     for (const std::size_t i : at)
@@ -155,14 +155,14 @@ class Comparison {
 
   void add(Elements at) {
     bool sharp = at.size() > 1 && precision_.exact;
-    Found found = judge(at, sharp);
+    DirectionJudgement found = judge(at, sharp);
     if (sharp && found.verdict != EngineVerdict::right) {
       const EngineVerdict first = std::exchange(found, judge(at)).verdict;
       sharp = found.verdict == EngineVerdict::right && first == EngineVerdict::wrong;
     } else {
       sharp = false;
     }
-    // Kinks of several elements may look like a mistake: each of them is asked.
+    // Kinks of several elements may look like a mistake, so each is checked alone.
     if ((found.verdict == EngineVerdict::wrong && at.size() > 1) || sharp) {
       std::vector<std::size_t> found_at;
       xgrad::detail::suspects(
@@ -170,7 +170,7 @@ class Comparison {
           most_suspects, found_at);
       bool wrong = found_at.empty() && !sharp;
       for (const std::size_t& i : found_at) {
-        const Found single = judge({&i, 1});
+        const DirectionJudgement single = judge({&i, 1});
         wrong = wrong || single.verdict == EngineVerdict::wrong;
         if (!single.unknown.empty())
           found.unknown = single.unknown;
@@ -188,25 +188,25 @@ class Comparison {
       unknown_ = found.unknown;
   }
 
-  const Numbers& gradient_;
-  const Numbers& x_;
+  const Doubles& gradient_;
+  const Doubles& x_;
   Precision precision_;
-  const Measured& f_;
+  const WeightedFunction& f_;
   Probe probe_;
   std::vector<std::pair<std::size_t, double>> weights_;
   double total_ = 0;  // sum |weights * values|
   GraphCheck check_;
   bool not_finite_ = false, any_wrong_ = false, flat_ = true;
-  std::string unknown_;  // why an element is
+  std::string unknown_;  // why an element is unchecked
 };
 
-// How often the function runs for a gradient of n elements, if nothing disagrees.
+// The number of runs of the function for a gradient of n elements, if nothing disagrees.
 std::size_t runs_for(std::size_t n) { return 1 + 2 * (n <= each_up_to ? n : 1); }
 
-// The engine's verdict.  Unchecked, too, where rounding may be a tenth of the gradient.  Elements
-// that are infinite or below -1e8 (masked scores) stay as they are.
-GraphCheck compare(const Numbers& gradient, const Numbers& x, const Precision& precision,
-                   const Measured& f) {
+// The engine's verdict; also unchecked if rounding may be a tenth of the gradient.  Elements that
+// are infinite or below -1e8 (masked scores) are not moved.
+GraphCheck compare(const Doubles& gradient, const Doubles& x, const Precision& precision,
+                   const WeightedFunction& f) {
   if (x.empty())
     return {.message = "it has no elements"};
   const auto finite = [](double v) { return std::isfinite(v); };
@@ -216,9 +216,9 @@ GraphCheck compare(const Numbers& gradient, const Numbers& x, const Precision& p
   return Comparison(gradient, x, precision, f).run();
 }
 
-// ---- the ops of a recorded graph, run again at other values ----
+// ---- the ops of a recorded graph, run again with other values ----
 
-constexpr const char* left_out = "left out: it takes more work than is left for checks";
+constexpr const char* skipped = "skipped: it takes more work than is left for checks";
 
 Tensor in_float64(const Tensor& x) { return x.defined() ? x.detach().to(DType::float64) : x; }
 
@@ -231,7 +231,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// For an order that comes from all over the graph.
+// A pseudo-random order of the nodes.
 std::uint32_t scattered(std::size_t i) { return static_cast<std::uint32_t>(i * 2654435761U); }
 
 class Replay {
@@ -249,7 +249,7 @@ class Replay {
     wide_ = affordable_ && run_wide();
   }
 
-  // Compares each op's contribution, also one that is missing, with the op's own forward.
+  // Compares each op's contribution, also a missing one, with the op's own forward.
   void check_own(double work) {
     std::vector<Own> all;
     std::set<std::pair<std::size_t, std::size_t>> added;
@@ -280,14 +280,14 @@ class Replay {
     for (const std::size_t i : order) {
       const auto n = static_cast<std::size_t>(graph_.nodes[all[i].to].value.numel());
       const double cost = cost_[all[i].op] * static_cast<double>(runs_for(n));
-      *all[i].check = affordable_ && cost <= work ? own(all[i]) : GraphCheck{.message = left_out};
+      *all[i].check = affordable_ && cost <= work ? own(all[i]) : GraphCheck{.message = skipped};
       work -= cost <= work ? cost : 0;
       if (all[i].check->verdict == GraphCheck::Verdict::wrong)
         wrong_.emplace_back(all[i].to, ops_[all[i].op].node);
     }
   }
 
-  // After check_own(), which finds the contributions that are wrong.
+  // Runs after check_own(), which finds the wrong contributions.
   void check_whole(double work) {
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i)
@@ -301,7 +301,7 @@ class Replay {
     });
     for (const std::size_t i : candidates)
       graph_.nodes[i].whole =
-          affordable_ && work > 0 ? whole(i, work) : GraphCheck{.message = left_out};
+          affordable_ && work > 0 ? whole(i, work) : GraphCheck{.message = skipped};
   }
 
  private:
@@ -313,8 +313,8 @@ class Replay {
     GraphCheck* check;
   };
 
-  // In elements read and written; as long as one of these takes, a processor makes sixteen
-  // multiplications of a product.
+  // In elements read and written; in the time of one, a processor makes sixteen multiplications of
+  // a product.
   static double cost_of(const RanOp& op) {
     const auto elements = static_cast<double>(op.event->output.numel());
     const bool attention = op.event->op.ends_with("attention");
@@ -328,17 +328,18 @@ class Replay {
     return cost;
   }
 
-  // The rounding of an op's contribution.
+  // The rounding error of an op's contribution.
   double slack_of(std::size_t consumer) const {
     const GraphNode& of = graph_.nodes[consumer];
-    const Numbers g = elements(of.gradient);
+    const Doubles g = elements(of.gradient);
     return exact(of.value)
                ? 0
                : 4e-6 * std::accumulate(g.begin(), g.end(), 0.0,
                                         [](double s, double v) { return s + std::abs(v); });
   }
 
-  // All values in float64; false, and nothing has changed, if an op does not compute in it.
+  // Computes all values in float64; returns false, and changes nothing, if an op does not support
+  // it.
   bool run_wide() {
     std::vector<Tensor> values;
     for (const GraphNode& node : graph_.nodes)
@@ -351,7 +352,7 @@ class Replay {
       } catch (const std::exception&) {
         return false;
       }
-      // Somebody's own op may do more than its sizes tell.  An element takes about a nanosecond.
+      // A user's op may do more than its sizes tell.  An element takes about a nanosecond.
       if (const double took = processor_seconds() - began; took > 0.02)
         cost_[k] = std::max(cost_[k], took * 1e9);
       const Tensor& y = values[op.node];
@@ -362,7 +363,7 @@ class Replay {
     return true;
   }
 
-  // Its value at these, and where no gradient goes, at constants.
+  // The op's result for these values, and its constants where no gradient flows.
   Tensor forward(const RanOp& op, const std::vector<Tensor>& values,
                  const std::vector<Tensor>& constants) const {
     std::vector<Tensor> inputs;
@@ -379,15 +380,15 @@ class Replay {
       inputs.push_back(wide_ ? in_float64(x) : x.defined() ? x.detach() : x);
     const Tensor& x = inputs[part.inputs[0]];
     // The engine's sum, of which this is a part, has the node's dtype.
-    const Numbers gradient = part.gradient.defined() ? elements(part.gradient) : Numbers(x.numel());
-    Numbers rounding(gradient.size());
+    const Doubles gradient = part.gradient.defined() ? elements(part.gradient) : Doubles(x.numel());
+    Doubles rounding(gradient.size());
     for (const GraphContribution& other : graph_.nodes[part.to].contributions) {
-      const Numbers g = elements(other.gradient);
+      const Doubles g = elements(other.gradient);
       for (std::size_t i = 0; i < g.size(); ++i)
         rounding[i] += (exact(graph_.nodes[part.to].value) ? 2.2e-16 : 1.2e-7) * std::abs(g[i]);
     }
     return compared(gradient, x, exact(consumer.value),
-                    {[&](const Numbers& at) {
+                    {[&](const Doubles& at) {
                        auto in = inputs;
                        for (const std::size_t i : part.inputs)
                          in[i] = like(x, at);
@@ -435,18 +436,18 @@ class Replay {
     const auto n = static_cast<std::size_t>(of.value.numel());
     cost *= static_cast<double>(runs_for(n));
     if (cost > work)
-      return {.message = left_out};
+      return {.message = skipped};
     work -= cost;
     std::vector<Tensor> values = base_;
-    const GraphCheck found = compared(of.gathered.defined() ? elements(of.gathered) : Numbers(n),
+    const GraphCheck found = compared(of.gathered.defined() ? elements(of.gathered) : Doubles(n),
                                       base_[node], exact(of.value),
-                                      {[&](const Numbers& at) {
+                                      {[&](const Doubles& at) {
                                          values[node] = like(base_[node], at);
                                          for (const RanOp* const op : again)
                                            values[op->node] = forward(*op, values, base_);
                                          return elements(values[graph_.root]);
                                        },
-                                       seed_, slack, Numbers(n)});
+                                       seed_, slack, Doubles(n)});
     const bool blamed = std::ranges::any_of(
         wrong_, [&](const auto& way) { return depends[way.first] && depends[way.second]; });
     if (found.verdict == GraphCheck::Verdict::wrong && !blamed)
@@ -458,8 +459,8 @@ class Replay {
     return found;
   }
 
-  GraphCheck compared(const Numbers& gradient, const Tensor& x, bool exact_gradient,
-                      const Measured& f) const {
+  GraphCheck compared(const Doubles& gradient, const Tensor& x, bool exact_gradient,
+                      const WeightedFunction& f) const {
     try {
       return compare(gradient, elements(x), {wide_, exact_gradient}, f);
     } catch (const std::exception& error) {
@@ -469,7 +470,7 @@ class Replay {
 
   Graph& graph_;
   const std::vector<RanOp>& ops_;
-  Numbers seed_;
+  Doubles seed_;
   std::vector<std::optional<std::size_t>> op_of_;           // by node
   std::vector<double> cost_;                                // by op
   std::vector<Tensor> base_;                                // by node

@@ -1,5 +1,5 @@
 #pragma once
-// The gradients of a recorded graph, compared with differences of its ops, run at other values.
+// Compares the gradients of a recorded graph with differences of its ops, run with other values.
 
 #include <cstddef>
 #include <optional>
@@ -16,11 +16,11 @@ struct RanOp {
 };
 
 /// Fills in the checks of a graph.  `ops` in the order in which they ran; `seed` is the gradient of
-/// the result.  Ops of float32 are run in float64 where they can be.  Each contribution is held to
-/// the op's own forward, and so is 0 where an op that got a gradient added none.  Whole gradients,
-/// of leaves first, are held to the result.  Each of both as long as `work` lasts, in elements read
-/// and written and sixteenths of a product's multiplications, or nanoseconds of an op that takes
-/// 20 ms and more; nothing is checked if one run of the ops takes more.
+/// the result.  float32 ops run in float64 if they can.  Each contribution is compared with the
+/// op's own forward, also a missing one, as 0; whole gradients, leaves first, are compared with the
+/// result.  Both stop when `work` is used up, counted in elements read and written and sixteenths
+/// of a product's multiplications, or in nanoseconds for an op of 20 ms and more; nothing is
+/// checked if one run of all ops takes more.
 void check_gradients(Graph& graph, const std::vector<RanOp>& ops, const Tensor& seed,
                      double work = 1e9);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The numbers that are shown of a Tensor of the graph.
+// The numbers shown for a Tensor of the graph.
 
 #include <cstddef>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace xgrad::pages::detail {
 
-/// All elements of a small Tensor, the first of a large one and what sums them up.
+/// All elements of a small Tensor; the first ones and a summary of a large one.
 struct Shown : ValueSummary {
   std::vector<double> elements = {};   ///< all, or the first
-  double sum = 0, size = 0, mean = 0;  ///< of the finite ones, size of their magnitudes
+  double sum = 0, size = 0, mean = 0;  ///< of the finite ones; size: of their magnitudes
   bool whole() const { return elements.size() == finite + nan + inf + minus_inf; }
 };
 Shown shown(const Tensor& x, std::size_t max_values);

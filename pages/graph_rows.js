@@ -1,5 +1,5 @@
-// The rows: one for each node, or for a layer that is closed.  Only those in sight are in the document.  Lanes to the left of
-// the rows carry each value from where it is made to where it is used last.
+// The rows: one for each node, or for a closed layer.  Only visible rows are in the document. Lanes
+// to the left of the rows lead from a value's origin to its last use.
 const row_height = 30, lane_width = 12, most_lanes = 9;
 
 // Layers, as runs of neighbouring nodes: {path, depth, first, last, open}.  A row is a layer or a node's index.
@@ -31,7 +31,7 @@ class Rows {
     this.lay_out();
   }
 
-  // Which rows there are, and which lane each row's value takes: in one pass over nodes and edges.
+  // The rows, and the lane of each row's value: in one pass over nodes and edges.
   lay_out() {
     const { nodes } = this.graph, rows = [];
     let next = 0;
@@ -104,7 +104,7 @@ class Rows {
     const svg = make("svg", { class: "edges", width: this.gutter, height: (end - top) * row_height, "aria-hidden": "true" });
     const middle = (r) => (r - top + 0.5) * row_height;
     const { chosen_row, edge_class } = this.graph;
-    const late = []; // what is drawn over the rest
+    const late = []; // drawn over the rest
     this.lanes.forEach((list) => {
       let low = 0, high = list.length; // the first value whose last use is in sight or below
       while (low < high) {
@@ -151,7 +151,7 @@ class Rows {
     for (const layer of this.layers) layer.open = open;
     this.arrange();
   }
-  // Opens what hides a node.
+  // Opens the layers that hide a node.
   reveal(node) {
     const closed = this.layers.filter((l) => !l.open && l.first <= node && node <= l.last);
     for (const layer of closed) layer.open = true;

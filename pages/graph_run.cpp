@@ -1,4 +1,4 @@
-// Recording: which nodes there are, and what really arrives at each of them.
+// Records the nodes of a run, and the gradients that arrive at each.
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ class Recorder final : public Observer {
       events_ = trace.events();
     }
     check<ValueError>(result.defined(), "graph: the function returned an undefined Tensor");
-    const ModeGuard unobserved({false, nullptr});  // ops that the page needs are not the user's
+    const ModeGuard unobserved({false, nullptr});  // the page's own ops are not the user's
     check_result(result);
     build(result);
     backward(result);
@@ -60,10 +60,10 @@ class Recorder final : public Observer {
   void check_result(const Tensor& result) const {
     if (!result.requires_grad())
       fail<GraphError>(
-          "graph: the result has no graph: nothing it was made of requires a gradient, or the "
+          "graph: the result has no graph: none of its inputs requires a gradient, or the "
           "function runs under NoGrad");
     const auto made_result = [&](const Trace::Event& e) {
-      return e.output.impl().node == result.impl().node;
+      return e.output.identity().node == result.identity().node;
     };
     if (!result.is_leaf() && std::ranges::none_of(events_, made_result))
       fail<GraphError>(
@@ -74,7 +74,7 @@ class Recorder final : public Observer {
           "its gradient in the options",
           to_string(result.shape()));
     if (options_.gradient.defined())
-      result.impl().node->check_gradient(options_.gradient, "graph", 0);
+      result.identity().node->check_gradient(options_.gradient, "graph", 0);
   }
 
   // ---- nodes ----
@@ -82,9 +82,9 @@ class Recorder final : public Observer {
   void build(const Tensor& result) {
     for (const auto& [name, x] : options_.names) {
       if (x.defined() && x.requires_grad())
-        name_of_node_.emplace(x.impl().node.get(), name);
+        name_of_node_.emplace(x.identity().node.get(), name);
       else if (x.defined())
-        name_of_value_.emplace(x.impl().value.get(), name);
+        name_of_value_.emplace(x.identity().value.get(), name);
     }
     for (const Trace::Event& event : events_) {
       std::vector<GraphInput> inputs;
@@ -96,7 +96,7 @@ class Recorder final : public Observer {
                                   .value = event.output,
                                   .inputs = std::move(inputs)});
       if (event.output.requires_grad())
-        by_node_.emplace(event.output.impl().node.get(), at);
+        by_node_.emplace(event.output.identity().node.get(), at);
       ops_.push_back({&event, at});
     }
     graph_.root = from_outside(result, "");
@@ -114,19 +114,19 @@ class Recorder final : public Observer {
     if (!x.defined())
       return {};
     const auto maker = event.made_by[i];
-    const bool from_event =
-        maker && (!x.requires_grad() || events_[*maker].output.impl().node == x.impl().node);
+    const bool from_event = maker && (!x.requires_grad() ||
+                                      events_[*maker].output.identity().node == x.identity().node);
     return {from_event ? ops_[*maker].node : from_outside(x, event.scope),
             !x.requires_grad() || !event.output.requires_grad()};
   }
 
-  // The node of what no event made, or of a result.
+  // The node of a Tensor that no event made, or of a result.
   std::size_t from_outside(const Tensor& x, const std::string& scope) {
-    const Node* const node = x.impl().node.get();
+    const Node* const node = x.identity().node.get();
     if (node != nullptr) {
       if (const auto known = by_node_.find(node); known != by_node_.end())
         return known->second;
-    } else if (const auto known = constants_.find(x.impl().value.get());
+    } else if (const auto known = constants_.find(x.identity().value.get());
                known != constants_.end()) {
       return known->second;
     }
@@ -142,15 +142,15 @@ class Recorder final : public Observer {
     if (node != nullptr)
       by_node_.emplace(node, at);
     else
-      constants_.emplace(x.impl().value.get(), at);
+      constants_.emplace(x.identity().value.get(), at);
     return at;
   }
 
   std::string name_of(const Tensor& x) const {
-    if (const auto at = name_of_node_.find(x.impl().node.get());
+    if (const auto at = name_of_node_.find(x.identity().node.get());
         x.requires_grad() && at != name_of_node_.end())
       return at->second;
-    const auto at = name_of_value_.find(x.impl().value.get());
+    const auto at = name_of_value_.find(x.identity().value.get());
     return at == name_of_value_.end() ? std::string() : at->second;
   }
 
@@ -164,7 +164,7 @@ class Recorder final : public Observer {
     return graph_.nodes.size() - 1;
   }
 
-  // ---- what happens in the backward run ----
+  // ---- the backward run ----
 
   void backward(const Tensor& result) {
     seed_ = options_.gradient.defined() ? options_.gradient : ones_like(result).detach();
@@ -202,7 +202,7 @@ class Recorder final : public Observer {
     const auto consumer = from == by_node_.end() ? std::nullopt : std::optional(from->second);
     GraphNode& receiver = graph_.nodes[to->second];
     auto& parts = receiver.contributions;
-    // The inputs of mul(x, x) share one gradient, which came as one sum.
+    // The inputs of mul(x, x) share one gradient, which arrived as one sum.
     if (last_formula_ == &node && !parts.empty() && parts.back().consumer == consumer &&
         parts.back().op == node.op && !parts.back().inputs.empty() &&
         std::ranges::any_of(parts.back().inputs, [&](std::size_t other) {

@@ -76,7 +76,7 @@ std::string values_text(const Graph& graph, const Tensor& x) {
   return x.defined() ? detail::to_text(detail::shown(x, graph.max_values)) : std::string();
 }
 
-// "mul 12", with what the user calls it: "leaf 3 w".
+// "mul 12"; with the user's name: "leaf 3 w".
 std::string node_label(const Graph& graph, std::size_t i) {
   const GraphNode& node = graph.nodes[i];
   const std::string name = node.name.empty() ? std::string() : " " + printable_name(node.name);
@@ -95,7 +95,8 @@ std::string verdict_text(const GraphCheck& check) {
              : fmt::format("WRONG: numeric {:.4g}", fmt::join(check.numeric, ", "));
 }
 
-// For Graphviz: in quotes, where a backslash and a quote are escaped and a line ends with \n.
+// Quotes for Graphviz: backslashes and quotes are escaped and a line ends with
+// .
 std::string dot_quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -163,7 +164,7 @@ std::string graph_dot(const Graph& graph) {
   std::string text =
       "digraph graph_ {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n";
   text += fmt::format("  label={};\n", dot_quoted(printable_name(graph.title)));
-  // A cluster for each scope that is named, side by side: the label is the whole path.
+  // A flat cluster for each named scope, whose label is the whole path.
   std::map<std::string, std::vector<std::size_t>> members;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     members[graph.nodes[i].scope].push_back(i);

@@ -51,7 +51,7 @@ struct Map {
     high = std::max(low, high);
   }
   double at(std::size_t i, std::size_t j) const { return values[i * columns + j]; }
-  /// Where on the scale a finite value is, 0 to 1.
+  /// The position of a finite value on the scale, 0 to 1.
   double place(double value) const {
     return high > low ? std::clamp((value - low) / (high - low), 0.0, 1.0) : 0.5;
   }
@@ -64,7 +64,7 @@ double widest(const std::vector<std::string>& labels) {
   return text_width(std::ranges::max(labels, {}, text_width));
 }
 
-/// Every how many-th label can be written where each takes `needed` pixels: 1, 2, 5, 10, 20, ...
+/// The step between labels of `needed` pixels: 1, 2, 5, 10, 20, ...
 std::size_t label_step(double needed, double cell) {
   std::size_t step = 1;
   for (std::size_t k = 0; static_cast<double>(step) * cell < needed; ++k)
@@ -104,7 +104,7 @@ struct Drawing {
     svg.add("</g>\n<path stroke='#999' stroke-width='{:g}' d='{}'/>\n</g>\n", 1 / cell, crosses);
   }
 
-  /// With three digits of the scale's larger end, where they fit in.
+  /// Writes numbers with three digits of the scale's larger end, if they fit.
   void numbers() {
     const double most = std::max(std::abs(map.low), std::abs(map.high));
     const int digits = most > 0 ? static_cast<int>(std::floor(std::log10(most))) : 0;
@@ -125,7 +125,7 @@ struct Drawing {
     svg.add("</g>\n");
   }
 
-  /// Each label, or as many as there is room for; words that are wider than a cell stand upright.
+  /// Writes each label, or as many as fit; words wider than a cell are vertical.
   void labels(bool words) {
     const double line = 1.3 * font_size, across = widest(map.column_labels) + gap;
     for (std::size_t i = 0; i < map.rows; i += label_step(line, cell))
@@ -215,7 +215,7 @@ std::string heat_map_text(const Tensor& values, const HeatMapOptions& options) {
   std::string text = options.title.empty() ? "" : options.title + "\n";
   std::string heading;
   for (std::size_t j = 0, used = 0; j < map.columns; j += step) {
-    const std::string label = padded(map.column_labels[j], 2);  // a single character: on the right
+    const std::string label = padded(map.column_labels[j], 2);  // right-aligned
     heading += std::string(2 * j - used, ' ') + label;
     used = 2 * j + length(label);
   }

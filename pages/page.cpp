@@ -11,7 +11,7 @@
 namespace xgrad::pages {
 namespace {
 
-/// JSON that can stand in a script element: no text in it ends that or begins a comment.
+/// JSON that is safe in a script element: no text in it can end that or begin a comment.
 std::string embeddable(const io::Json& data) {
   std::string text;
   for (const char c : io::format_json(data, io::InvalidUtf8::replaced))

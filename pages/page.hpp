@@ -1,6 +1,6 @@
 #pragma once
-// A page: one HTML file that holds all it needs and asks the network for nothing, which its own
-// content security policy forbids.
+// A page: one self-contained HTML file, whose content security policy forbids any access to the
+// network.
 
 #include <cstddef>
 #include <limits>
@@ -15,11 +15,11 @@ namespace xgrad::pages {
 struct Page {
   std::string title;                           ///< any text
   std::string body;                            ///< HTML; texts in it are escaped (pages/svg.hpp)
-  io::Json data = {};                          ///< what scripts find as `data`
+  io::Json data = {};                          ///< available to scripts as `data`
   std::vector<std::string_view> scripts = {};  ///< after page.js, in this order
   std::vector<std::string_view> styles = {};   ///< after page.css
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  ///< of the file
-  std::string_view smaller = {};  ///< what makes it smaller, for the message
+  std::string_view smaller = {};  ///< how to make it smaller, for the message
 };
 
 /// A page that would have more than max_bytes.
@@ -27,10 +27,10 @@ struct PageTooLarge : ValueError {
   using ValueError::ValueError;
 };
 
-/// The file.  Texts in `data` that are not UTF-8 have U+FFFD instead.  PageTooLarge.
+/// The file's contents.  Texts in `data` that are not UTF-8 get U+FFFD.  PageTooLarge.
 std::string to_html(const Page& page);
 
-/// Writes it; the file appears complete or not at all.  FileError if it cannot be written,
+/// Writes the page; the file appears complete or not at all.  FileError if it cannot be written,
 /// PageTooLarge, ValueError unless the path ends in .html.
 void save(const std::string& path, const Page& page);
 /// ValueError unless the path ends in .html.

@@ -2,7 +2,7 @@
 // Shared by all pages: the data, elements, numbers, and a check of the page itself.
 const data = JSON.parse(document.getElementById("data").textContent);
 
-// make("td", {class: "number", onclick: f}, "text", child...): texts are never read as HTML.
+// make("td", {class: "number", onclick: f}, "text", child...): texts are never parsed as HTML.
 function make(tag, attributes = {}, ...children) {
   const svg = ["svg", "g", "path", "rect", "line", "circle", "text", "title", "polyline"].includes(tag);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
@@ -22,8 +22,8 @@ function number(x) {
   return size >= 1e5 || size < 1e-3 ? x.toExponential(3) : String(Number(x.toPrecision(4)));
 }
 
-// A page compares what it computes with what the program wrote into `data`: document.documentElement.dataset.checks is
-// "120 of 120", and what differs is said at the top.
+// A page compares what it computes with the program's numbers in `data`:
+// document.documentElement.dataset.checks is "120 of 120", and differences are listed at the top.
 const checks = { made: 0, wrong: [] };
 function check(what, mine, programs, tolerance = 1e-4) {
   ++checks.made;

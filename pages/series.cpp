@@ -11,8 +11,8 @@ constexpr std::size_t most_ticks = 1000;
 std::vector<Tick> ticks(double low, double high, std::size_t about) {
   const double rough =
       (high - low) / static_cast<double>(std::clamp<std::size_t>(about, 1, most_ticks));
-  // Between ends that are nearly the same, doubles are too far apart to count along; a step between
-  // the largest may be infinite.
+  // Between nearly equal ends, doubles are too coarse for counting; a step between the largest may
+  // be infinite.
   const double least = std::max({1e-12 * std::abs(low), 1e-12 * std::abs(high), 1e-300});
   if (!(rough > least && rough < 1e307))
     return {{low, fmt::format("{:.4g}", low)}};
@@ -22,7 +22,7 @@ std::vector<Tick> ticks(double low, double high, std::size_t about) {
   const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
   const bool plain = std::max(std::abs(low), std::abs(high)) < 1e7 && decimals <= 5;
   std::vector<Tick> all;
-  // An end that is a multiple counts although rounding may have put it just outside.
+  // An end that is a multiple counts, even if rounding put it just outside.
   const double last = std::floor(high / step + 1e-9);
   for (double k = std::ceil(low / step - 1e-9); k <= last; ++k) {
     const double value = k == 0 ? 0 : k * step;

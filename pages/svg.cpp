@@ -9,7 +9,7 @@
 namespace xgrad::pages {
 namespace {
 
-/// Where a text of this width begins, from its anchor.
+/// The offset of a text's start from its anchor.
 double offset(std::string_view anchor, double width) {
   return anchor == "start" ? 0 : anchor == "middle" ? -width / 2 : -width;
 }
@@ -40,7 +40,7 @@ std::string escaped(std::string_view text) {
 double text_width(std::string_view text) {
   double width = 0;
   for (const char32_t c : characters(text))
-    width += c < U'\u1100' ? 0.6 : 1;  // from there on most are Asian, and square
+    width += c < U'\u1100' ? 0.6 : 1;  // from there on most are Asian and square
   return width * font_size;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
-// Pictures as SVG text.  They have no style sheets and no ids, so that several can stand in one
-// HTML page, and a white background of their own, so that they can be read anywhere.  Classes say
-// what is background, ink, grid and which series: a page's style sheet (pages/page.css) gives these
-// its own colours, light or dark.
+// Pictures as SVG text.  They have no style sheets and no ids, so that one HTML page can contain
+// several, and a white background of their own, so that they are readable anywhere.  Classes mark
+// background, ink, grid and series: a page's style sheet (pages/page.css) colours these, light or
+// dark.
 
 #include <fmt/format.h>
 
@@ -15,19 +15,19 @@ namespace xgrad::pages {
 
 constexpr double font_size = 13;
 
-/// The characters of a text in UTF-8; U+FFFD for what is not.
+/// The characters of a text in UTF-8; U+FFFD for invalid bytes.
 std::u32string characters(std::string_view text);
-/// The text for XML: with & < > ' escaped, and U+FFFD for what XML does not have.
+/// A text for XML: escapes & < > ', and replaces characters that XML lacks by U+FFFD.
 std::string escaped(std::string_view text);
-/// How wide a text is, about: fonts differ.
+/// The approximate width of a text: fonts differ.
 double text_width(std::string_view text);
 
-/// A picture around a plot from (0, 0), at the top left, to (width, height), in pixels; it becomes
-/// as large as what is added asks for.
+/// A picture around a plot from (0, 0), at the top left, to (width, height), in pixels; it grows to
+/// hold all that is added.
 struct Svg {
   Svg(double width, double height) : right(width), bottom(height) {}
 
-  /// Adds markup as it stands; attributes are in single quotes.
+  /// Adds markup as it is; attributes are in single quotes.
   template <class... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(body), format, std::forward<Args>(args)...);
@@ -37,9 +37,9 @@ struct Svg {
             std::string_view attributes = "");
   /// Text that reads upwards, with its middle line at x.
   void text_upwards(double x, double y, std::string_view text, std::string_view anchor);
-  /// A title, above all that is there.
+  /// Adds a title above everything else.
   void title(std::string_view text);
-  /// The whole, to stand in a page or to be a file.
+  /// The whole picture, for a page or a file.
   std::string str() const;
 
   double left = 0, top = 0, right, bottom;

@@ -15,11 +15,11 @@ namespace {
 
 using detail::ShardResult;
 
-// Each leaf's gradients added up as a tree over the shards.
+// Sums each leaf's gradients as a tree over the shards.
 LeafGradients sum(std::vector<ShardResult> results) {
-  std::vector<std::shared_ptr<Tensor::Impl>> leaves;
-  std::vector<std::vector<Tensor>> gradients;  // of a leaf, of the shards
-  std::unordered_map<const Tensor::Impl*, std::size_t> numbers;
+  std::vector<std::shared_ptr<Tensor::Identity>> leaves;
+  std::vector<std::vector<Tensor>> gradients;  // by leaf and shard
+  std::unordered_map<const Tensor::Identity*, std::size_t> numbers;
   for (std::size_t s = 0; s < results.size(); ++s)
     for (auto& [leaf, gradient] : results[s].gradients) {
       const auto [at, is_new] = numbers.try_emplace(leaf.get(), leaves.size());
@@ -29,7 +29,7 @@ LeafGradients sum(std::vector<ShardResult> results) {
       }
       gradients[at->second][s] = std::move(gradient);
     }
-  results.clear();  // nothing else holds the gradients now, so they are added to in place
+  results.clear();  // sole owners now, so gradients are added in place
   foreach_tree_sum_(gradients);
   LeafGradients result;
   for (std::size_t i = 0; i < leaves.size(); ++i)
@@ -37,7 +37,7 @@ LeafGradients sum(std::vector<ShardResult> results) {
   return result;
 }
 
-// All shards, or all rows at once where the results would not be the same.
+// Runs all shards, or all rows at once if the results would differ.
 std::vector<ShardResult> run_all(std::size_t rows, std::size_t most, const detail::RunShard& run) {
   check<ValueError>(rows > 0, "parallel: a batch without rows");
   const std::size_t shards = shard_count(rows, most);
@@ -77,7 +77,7 @@ std::optional<std::vector<ShardResult>> detail::run_shards(std::size_t rows, std
       throw xgrad::detail::DrawRefused();
   };
   try {
-    // With threads to spare, one shard after another, and each of its ops on all threads.
+    // With at least two threads for each shard, shards run one by one, each op on all threads.
     if (num_threads() < 2 * n)
       on_threads(n, run_shard);
     else
@@ -125,7 +125,7 @@ std::size_t detail::common_rows(std::initializer_list<const Shape*> shapes) {
   const Shape& first = **shapes.begin();
   for (const Shape* shape : shapes)
     if (shape->empty() || shape->front() != first.front())
-      fail<ShapeError>("parallel: the batch has parts {} and {}; they must have as many rows",
+      fail<ShapeError>("parallel: the batch has parts {} and {}; they must have equally many rows",
                        to_string(first), to_string(*shape));
   return first.front();
 }

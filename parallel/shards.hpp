@@ -1,6 +1,6 @@
 #pragma once
-// Data parallelism: a batch is cut into shards, each of which goes forward and backward on one
-// thread from beginning to end, so that threads meet a few times in a step and not in every op.
+// Data parallelism: a batch is cut into shards.  One thread runs each shard forward and backward,
+// so that threads synchronise a few times in a step and not in every op.
 
 #include <concepts>
 #include <cstddef>
@@ -16,33 +16,31 @@ namespace xgrad::parallel {
 /// A shard costs a copy of all gradients, in memory and in time.
 inline constexpr std::size_t default_shards = 4;
 
-/// How many shards a batch of so many rows is cut into: min(rows, most).  It depends on nothing
-/// else, least of all on the machine, because the order of the sums depends on it.
+/// The number of shards of a batch: min(rows, most).  It must not depend on the machine, because
+/// the order of sums depends on it.
 std::size_t shard_count(std::size_t rows, std::size_t most = default_shards);
 
-/// The loss of rows [begin, end) of a batch: a mean over them in which all weigh the same.
+/// The loss of rows [begin, end) of a batch: a mean over them with equal weights.
 using ShardLoss = std::function<Tensor(std::size_t begin, std::size_t end)>;
 
-/// As loss(0, rows).backward(), and returns that loss, but cut into shards: gradients are summed as
-/// a binary tree over the shards, so they are the same on any number of threads.  `loss` is called
-/// by several threads at a time, each with a graph of its own; the data that it shares with others
-/// it only reads and writes nothing of it.  Hooks on leaves are called for each shard, and again if
-/// the batch then runs whole.
+/// As loss(0, rows).backward(), and returns that loss, but in shards: gradients are summed as a
+/// binary tree over the shards, so they are the same on any number of threads.  Several threads
+/// call `loss` at the same time, each with its own graph; it must not write to shared data.  Hooks
+/// on leaves are called for each shard, and again if the batch then runs whole.
 ///
 /// The whole batch's loss is the mean of the shards' losses, weighted by their rows.  The batch
-/// runs whole, after the shards' forward passes, if one of them meets something that is not so
-/// averaged:
-/// - a loss with an ignored target or with weights of classes, or with Reduction::sum;
+/// runs whole, after the shards' forward passes, if one of them contains anything that such a mean
+/// does not cover:
+/// - a loss with an ignored target or with class weights, or with Reduction::sum;
 /// - a sum to one number of a Tensor, a Mask or Indices whose first dimension is the shard's rows;
 ///   a selection by a Mask, nonzero(), or a BatchNorm;
-/// - a random number, because draws come in the order of the whole batch, unless it is dropout's:
-///   a mask is drawn for the whole batch, with PyTorch's numbers, by the first shard that comes to
-///   it.  A Tensor with as many rows as the shard is taken for these rows of the batch; dropout of
-///   one with other rows, or from a Generator of the caller's, is not cut.
-/// An Observer (Trace, DetectAnomaly) sees the whole batch.  Nothing else is noticed: a loss that
-/// divides by a count of its own, sums its flattened rows, or compares rows with each other, takes
-/// most_shards = 1.  To add up several batches, scale each loss by its share of the targets that
-/// count.
+/// - a random number, because its order is the whole batch's.  Dropout is an exception: the first
+///   shard to need a mask draws it for the whole batch, with PyTorch's numbers.  That requires a
+///   Tensor with as many rows as the shard, and no Generator of the caller's.
+/// An Observer (Trace, DetectAnomaly) sees the whole batch.  No other case is detected: pass
+/// most_shards = 1 for a loss that divides by a count of its own, sums its flattened rows, or
+/// compares rows with each other.  To accumulate several batches, scale each loss by its share of
+/// the counted targets.
 ///
 /// If anything throws, no grad() has changed.  ValueError if there are no rows; ShapeError if the
 /// loss has more elements than one.
@@ -63,8 +61,8 @@ auto of_rows(const Loss& loss, const Batch&... batch) {
 
 }  // namespace detail
 
-/// The same of loss(x, y, ...), a mean over the rows of Tensors, Indices or Masks: it is given some
-/// rows of each.  ShapeError unless all have as many.
+/// The same for loss(x, y, ...), a mean over the rows of Tensors, Indices or Masks; it is called
+/// with a range of rows of each.  ShapeError unless all have equally many.
 template <class Loss, class... Batch>
 requires(sizeof...(Batch) > 0 &&
          std::invocable<const Loss&, const Batch&...>) double backward(const Loss& loss,
@@ -82,7 +80,7 @@ requires(sizeof...(Batch) > 0 &&
 
 namespace xgrad::parallel::detail {
 
-// The results of shards, for code that computes some of a batch's shards: parallel/ and extras/.
+// Results of shards, for code that computes some of a batch's shards: parallel/ and extras/.
 
 /// Shards [first, last).
 using ShardRange = std::pair<std::size_t, std::size_t>;
@@ -92,7 +90,7 @@ struct ShardResult {
   double loss = 0;  ///< times its share of the rows
   DType dtype = DType::float32;
   LeafGradients gradients;
-  std::uint64_t masks = 0;  ///< of dropout, that it has taken
+  std::uint64_t masks = 0;  ///< dropout's masks that it has taken
 };
 
 /// One shard: its number, its rows [begin, end), and their share of all rows.
@@ -100,20 +98,21 @@ using RunShard = std::function<ShardResult(std::size_t shard, std::size_t begin,
                                            double weight)>;
 
 /// Runs some of the shards of a batch, on threads.  No value if the batch must run whole: see
-/// backward().  default_generator() has then drawn nothing, and else the masks of the whole batch.
+/// backward().  default_generator() has then drawn nothing; otherwise it has drawn the masks of the
+/// whole batch.
 std::optional<std::vector<ShardResult>> run_shards(std::size_t rows, std::size_t shards,
                                                    ShardRange range, const RunShard& run);
 
-/// The result of a loss, still without gradients.  ShapeError unless it is one element.
+/// The result of a loss, without gradients yet.  ShapeError unless it is one element.
 ShardResult result_of(const Tensor& loss, double weight);
 
 /// The result of a loss of some rows, and its gradients.
 ShardResult backward_of(const Tensor& loss, double weight);
 
-/// parallel::backward() of shards that are run so.
+/// parallel::backward() with this function for shards.
 double backward_all(std::size_t rows, std::size_t most_shards, const RunShard& run);
 
-/// In the losses' dtype, as the loss of the whole batch would be.
+/// The sum in the losses' dtype, as the loss of the whole batch would be.
 double total(const std::vector<double>& losses, DType dtype);
 
 }  // namespace xgrad::parallel::detail

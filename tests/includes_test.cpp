@@ -1,5 +1,5 @@
-// Arrows run downward only: a folder's files include what lies below it, and nothing outside
-// autograd/ includes its kernels.  One header knows where xtensor's versions keep their headers.
+// Arrows run downward only: a folder's files include only layers below it, and nothing outside
+// autograd/ includes its kernels.  One header handles the locations of xtensor's headers.
 
 #include <algorithm>
 #include <filesystem>
@@ -38,13 +38,13 @@ const std::vector<Layer> layers = {
      {"autograd", "check", "nn", "optim", "parallel", "data", "io", "pages", "xgrad.hpp"}},
 };
 
-// The layer of a path below the project's folder; most are called as their folder.
+// The layer of a path below the project's folder; usually its folder's name.
 std::string layer_of(const std::string& path) {
   static const std::regex base(
       "autograd/(memory|shape|buffer|threads|error|fail|fork|sanitizers)\\..*");
   if (std::regex_match(path, base))
     return "base";
-  if (path == "autograd/custom_op.hpp")  // gathers headers for users, as xgrad.hpp does
+  if (path == "autograd/custom_op.hpp")  // collects headers for users, as xgrad.hpp does
     return "xgrad.hpp";
   for (const char* const name : {"kernels", "check"})
     if (path.starts_with(std::string("autograd/") + name + "/"))
@@ -52,7 +52,7 @@ std::string layer_of(const std::string& path) {
   return path.substr(0, path.find('/'));
 }
 
-// The lines of a file that include what its layer may not.
+// The lines of a file with forbidden includes.
 Names violations(const std::string& path, const std::string& text) {
   const auto layer = std::ranges::find(layers, layer_of(path), &Layer::name);
   REQUIRE(layer != layers.end());
@@ -71,7 +71,7 @@ Names violations(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("Source files include only what lies below them", "[includes]") {
+TEST_CASE("Source files include only lower layers", "[includes]") {
   Names found;
   std::size_t files = 0;
   const auto look_at = [&](const std::filesystem::path& path) {

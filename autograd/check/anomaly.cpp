@@ -16,7 +16,7 @@ std::string in_scope(const std::string& scope) { return scope.empty() ? scope : 
 
 std::string kinds(const ValueSummary& s) { return s.nan > 0 ? "NaN" : s.inf > 0 ? "inf" : "-inf"; }
 
-// Where the first element stands that is not finite: of those, NaN if there is one.
+// The place of the first NaN or, without one, of the first infinity.
 std::string first_place(const Tensor& x, const ValueSummary& summary) {
   const std::vector<double> values = detail::elements(x);
   const auto bad = std::ranges::find_if(
@@ -36,8 +36,8 @@ std::string lines(const std::vector<ValueSummary>& inputs, const ValueSummary& o
 
 bool is_parameter(const Tensor& x) { return x.requires_grad() && x.is_leaf(); }
 
-// Whether the op gives these infinities for any inputs: then they are meant.  Tries inputs of 0.5
-// and of 1.5, which no op makes infinite unless it is told to.
+// Whether the op gives these infinities for any inputs, so that they are intended.  Tries inputs of
+// 0.5 and 1.5, which no op maps to infinity by accident.
 bool put_on_purpose(std::span<const Tensor> inputs, const std::vector<double>& output,
                     const Forward& forward) {
   for (const double value : {0.5, 1.5}) {
@@ -48,7 +48,7 @@ bool put_on_purpose(std::span<const Tensor> inputs, const std::vector<double>& o
     try {
       again = detail::elements(forward(others));
     } catch (const std::exception&) {
-      return false;  // it refuses such inputs
+      return false;  // it rejects such inputs
     }
     for (std::size_t i = 0; i < output.size(); ++i)
       if (std::isinf(output[i]) && !(i < again.size() && again[i] == output[i]))
@@ -71,18 +71,18 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
   for (const Tensor& x : inputs)
     place.inputs.push_back(summarize(x));
   if (!place.output.all_finite()) {
-    // Whether an infinity is allowed: the rules are in the header.
+    // Whether an infinity is allowed: the header has the rules.
     bool allowed = place.output.nan == 0 && output.numel() > 1;
     std::string maker, cause;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!place.inputs[i].all_finite()) {
-        const auto made = made_.find(inputs[i].impl().value.get());
+        const auto made = made_.find(inputs[i].identity().value.get());
         const bool known = made != made_.end() && made->second.first.lock() != nullptr;
         maker = is_parameter(inputs[i])     ? "it is a parameter"
                 : known                     ? made->second.second
                 : inputs[i].requires_grad() ? "it is the result of an earlier op"
                                             : "it is a constant";
-        cause += fmt::format("\n  input {} held {} before: {}", i, kinds(place.inputs[i]), maker);
+        cause += fmt::format("\n  input {} was already {}: {}", i, kinds(place.inputs[i]), maker);
         allowed = allowed && !is_parameter(inputs[i]) && place.inputs[i].nan == 0;
       }
     if (allowed && maker.empty() && place.output.inf > 0)
@@ -94,10 +94,10 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
                          cause);
     if (maker.empty())
       maker = fmt::format("op {}, {}{}, made it", place.number, op, in_scope(place.scope));
-    made_[output.impl().value.get()] = {output.impl().value, maker};
+    made_[output.identity().value.get()] = {output.identity().value, maker};
   }
   if (output.requires_grad())
-    places_.insert_or_assign(output.impl().node.get(), std::move(place));
+    places_.insert_or_assign(output.identity().node.get(), std::move(place));
 }
 
 void DetectAnomaly::on_gradient(const Node& node, const Tensor& gradient) {
@@ -110,7 +110,7 @@ void DetectAnomaly::on_gradient(const Node& node, const Tensor& gradient) {
 void DetectAnomaly::on_backward(const Node& node, std::size_t input, const Tensor& gradient) {
   if (before_ != nullptr)
     before_->on_backward(node, input, gradient);
-  if (running_ != &node) {  // what arrived at the one before has been used
+  if (running_ != &node) {  // the gradients of the node before have been used
     gradients_.erase(running_);
     running_ = &node;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Finding the op where the numbers go wrong.
+// Finds the op at which numbers stop being finite.
 //
 //   const DetectAnomaly guard;
 //   model.loss(x, y).backward();
@@ -25,20 +25,20 @@
 namespace xgrad {
 
 /// While one lives, an op on this thread whose output is not finite, and in a backward run an op
-/// that yields a gradient that is not finite, throws an AnomalyError: the op, the Scopes around it
-/// (layer names), shapes and values (torch.autograd.detect_anomaly, which looks at gradients only
-/// and for NaN only).  A backward run that it ends has changed no grad().
+/// whose gradient is not finite, throws an AnomalyError that names the op, the Scopes around it
+/// (layer names), shapes and values (torch.autograd.detect_anomaly, which checks gradients for NaN
+/// alone).  The failed backward run has changed no grad().
 ///
-/// NaN in a value is always an error.  -inf may be meant, as the scores of positions that must not
-/// be seen are, or the log of 0: it is an error in a parameter (a leaf that requires a gradient)
-/// and in a value of one element (a loss), and the message says which op made it.  +inf is an error
-/// there and wherever finite inputs make it, unless the op yields it whatever its inputs are
-/// (where, an op of your own that writes it).  NaN or an infinity in a gradient is an error; in
-/// that of an op that yielded -inf only if it arrives at a leaf.
+/// NaN in a value is always an error.  -inf may be intended, as a masked score or the log of 0: it
+/// is an error in a parameter (a leaf that requires a gradient) and in a value of one element (a
+/// loss), and the message names the op that made it.  +inf is an error there and wherever finite
+/// inputs make it, unless the op yields it for any inputs (where, a user's op that writes it).  NaN
+/// or an infinity in a gradient is an error; in the gradient of an op that yielded -inf only if it
+/// arrives at a leaf.
 ///
-/// Looks at every element of every value, so a step takes longer; without a DetectAnomaly there is
-/// no cost.  Scopes that were entered before it are not named.  Ops of a backward run that is
-/// recorded (create_graph) count as forward.
+/// It checks every element of every value, so a step takes longer; without a DetectAnomaly there is
+/// no cost.  Scopes that were entered before it are not named.  Ops of a recorded backward run
+/// (create_graph) count as forward.
 class DetectAnomaly final : public Observer {
  public:
   DetectAnomaly();
@@ -52,7 +52,7 @@ class DetectAnomaly final : public Observer {
   void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override;
 
  private:
-  // Where and on what an op ran, to report if its gradient is not finite.
+  // The place and the inputs of an op, for reporting a gradient that is not finite.
   struct Place {
     std::size_t number = 0;
     std::string scope;
@@ -63,7 +63,7 @@ class DetectAnomaly final : public Observer {
   Observer* before_;
   std::size_t ops_ = 0;
   std::unordered_map<const Node*, Place> places_;
-  // Which op made the infinities of a value: "op 2, log, made it".
+  // The op that made the infinities of a value: "op 2, log, made it".
   std::unordered_map<const Value*, std::pair<std::weak_ptr<const Value>, std::string>> made_;
   std::string held_back_;  // of a gradient that is not finite, until it arrives at a leaf
   std::unordered_map<const Node*, ValueSummary> gradients_;  // that have arrived at a node

@@ -20,7 +20,7 @@ namespace {
 struct Intermediate {
   Tensor tensor;
   std::vector<double> numbers;
-  double sum = 0, squares = 0, scale = 0;  // the same in any order of the numbers
+  double sum = 0, squares = 0, scale = 0;  // independent of the order of elements
 
   explicit Intermediate(const Tensor& x)
       : tensor(x), numbers(detail::elements(x)), scale(detail::scale_of(numbers)) {
@@ -33,7 +33,7 @@ struct Intermediate {
   const Shape& shape() const { return tensor.shape(); }
 };
 
-// How a value of one function is found in the other.
+// How well a value of one function matches the other's.
 enum class Match { none, permuted, equal };
 
 struct Op : Trace::Event {
@@ -41,14 +41,14 @@ struct Op : Trace::Event {
   Match match = Match::none;
 };
 
-// A function as it ran.
+// A recorded run of a function.
 struct Run {
   std::vector<Op> ops;
   std::vector<Tensor> results;
   std::vector<std::optional<std::size_t>> makers;  // the ops that made them
-  std::size_t at = 0;                              // the result that is looked at
+  std::size_t at = 0;                              // index of the compared result
   std::string unused;                              // a line for each op that no result depends on
-  std::string refused;  // that a call changes its inputs, or how a second call differs
+  std::string refused;  // changed inputs, or differences of a second call
 
   Run(const TensorFunction& f, const std::vector<Tensor>& inputs) {
     const Decompose by_ordinary_ops;
@@ -70,7 +70,7 @@ struct Run {
       refused = detail::two_results(results, draws.of(f)(inputs));
   }
 
-  // Marks what the other does not have.
+  // Marks values that the other function lacks.
   std::string table() const {
     std::vector<bool> marked;
     for (const Op& op : ops)
@@ -100,7 +100,7 @@ class Alignment {
            detail::close(m.numbers, r.numbers, tolerance(r));
   }
 
-  // The order of m's dimensions in which m holds r's numbers, whatever r's shape.
+  // The order of m's dimensions that gives r's numbers, for any shape of r.
   std::optional<std::vector<std::size_t>> order(const Intermediate& m,
                                                 const Intermediate& r) const {
     std::vector<std::size_t> order(m.shape().size());
@@ -115,7 +115,7 @@ class Alignment {
   }
 
   // The first op whose value differs although its inputs agree.  Walks back from the result through
-  // values that differ; what lies behind a value that agrees does not matter.
+  // differing values; values behind an agreeing one do not matter.
   static std::optional<std::size_t> first_difference(const Run& run, Match least) {
     const auto last = run.makers[run.at];
     if (!last)
@@ -142,7 +142,7 @@ class Alignment {
   }
 
   std::string hint(std::size_t m, std::size_t r) const;
-  // If a permutation of dimensions is the difference: which op holds the numbers, and the
+  // If the difference is a permutation of dimensions: the op with the same numbers, and the
   // permutation.
   std::string other_order(std::size_t m, std::size_t r) const;
 
@@ -180,7 +180,7 @@ std::string name_of(const ComparedOp& op) {
   return fmt::format("op {}, {}{}", op.number, op.op, op.scope.empty() ? "" : " in " + op.scope);
 }
 
-// Do both run the two ops, in different orders?
+// Detects two ops that both functions run, in different orders.
 std::string Alignment::swapped(std::size_t m, std::size_t r) const {
   const std::string &mine = mine_.ops[m].op, &theirs = reference_.ops[r].op;
   const auto comes_later = [](const Run& run, std::size_t from, const std::string& name) {
@@ -193,7 +193,7 @@ std::string Alignment::swapped(std::size_t m, std::size_t r) const {
                      theirs, mine);
 }
 
-// The two are the same op: does one of its inputs differ?
+// Detects a differing input of the same op.
 std::string Alignment::same_op(const Op& m, const Op& r) const {
   if (m.op != r.op || m.inputs.size() != r.inputs.size())
     return {};
@@ -213,12 +213,12 @@ std::string Alignment::same_op(const Op& m, const Op& r) const {
     const std::string words = detail::relation(a.numbers, b.numbers, b.shape());
     return fmt::format(
         "input {} of {} {}", i, m.op,
-        words.empty() ? "differs" : "in yours, set against the reference's, " + words);
+        words.empty() ? "differs" : "in yours, compared with the reference's, " + words);
   }
   return {};
 }
 
-// My value, or an input of my op, is a multiple of the reference's.
+// Detects that a value, or an input of its op, is a multiple of the reference's.
 std::string Alignment::scaled(const Op& m, const Op& r) const {
   if (m.value.shape() == r.value.shape())
     if (const auto c = detail::ratio(m.value.numbers, r.value.numbers))
@@ -232,8 +232,8 @@ std::string Alignment::scaled(const Op& m, const Op& r) const {
       const Intermediate a(m.inputs[i]), b(other.inputs[i]);
       if (a.shape() == b.shape())
         if (const auto c = detail::ratio(a.numbers, b.numbers))
-          return fmt::format("what yours gives to {} is {} times what the reference gives to it",
-                             m.op, detail::factor(*c));
+          return fmt::format("your input of {} is {} times the reference's", m.op,
+                             detail::factor(*c));
     }
   }
   return {};
@@ -257,7 +257,7 @@ std::string Alignment::other_order(std::size_t m, std::size_t r) const {
   return told.empty() ? find(reference_, mine_.ops[m].value, "the reference's", "") : told;
 }
 
-// Two masks: where only one of the values is infinite.
+// Detects two masks: places where only one of the values is infinite.
 std::string other_infinities(const Intermediate& m, const Intermediate& r) {
   std::size_t first = 0, count = 0;
   for (std::size_t i = 0; m.shape() == r.shape() && i < m.numbers.size(); ++i)
@@ -270,7 +270,7 @@ std::string other_infinities(const Intermediate& m, const Intermediate& r) {
                      detail::place(first, m.shape()), count);
 }
 
-// The dimension along which it sums to 1, as a softmax does.
+// The dimension along which it sums to 1, like a softmax.
 std::optional<std::size_t> normalized_dim(const Intermediate& x) {
   for (std::size_t d = 0; d < x.shape().size(); ++d) {
     const std::vector<double> sums = detail::elements(sum(x.tensor.detach(), d));
@@ -288,7 +288,7 @@ std::string other_softmax(const Intermediate& m, const Intermediate& r) {
              : std::string();
 }
 
-// My op that does what this op of the reference does: of that name and shape, but another value.
+// My op that corresponds to the reference's: same name and shape, but another value.
 const Op* Alignment::counterpart(const Op& theirs) const {
   const auto found = std::ranges::find_if(mine_.ops, [&](const Op& op) {
     return op.op == theirs.op && op.value.shape() == theirs.value.shape() &&
@@ -338,10 +338,10 @@ std::string difference(const Intermediate& mine, const Intermediate& reference, 
                      reference.numbers[where]);
 }
 
-// Finds the two places, and says how they differ.
+// Finds the two places, and describes the difference.
 void locate(Comparison& found, const Run& mine, const Run& reference, const Alignment& alignment) {
-  // First whatever the order of dimensions.  If an earlier op differs in that order, the order is
-  // what is wrong.
+  // First ignores the order of dimensions: if an earlier op differs in that order alone, the order
+  // is the mistake.
   auto r = Alignment::first_difference(reference, Match::permuted);
   auto m = Alignment::first_difference(mine, Match::permuted);
   if (m && r) {

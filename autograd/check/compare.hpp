@@ -1,9 +1,9 @@
 #pragma once
-// The first place where two functions that should be equal differ.
+// Finds the first place where two functions that should be equal differ.
 //
 // A mistake in the forward (a forgotten 1 / sqrt(d), a mask after the softmax) has the right
-// gradient of the wrong function, so gradcheck() is silent, and rightly.  A second
-// implementation finds it, one that is trusted, or written more plainly:
+// gradient of the wrong function, so gradcheck() rightly reports nothing.  A second implementation,
+// trusted or written more plainly, reveals it:
 //
 //   std::cout << compare(my_attention, plain_attention, {x}).message << '\n';
 //
@@ -11,7 +11,7 @@
 //   12 intermediates are among yours: `table` lists both
 //     the reference's op 5, mul, is the first that you do not have: (1, 4, 4) float64, -0.2 ... 0.7
 //     yours differs first at op 5, softmax: (1, 4, 4) float64, 0.09 ... 0.5
-//     what yours gives to softmax is 2.82843 (√8) times what the reference gives to it
+//   your input of softmax is 2.82843 (√8) times the reference's
 
 #include <cstddef>
 #include <optional>
@@ -29,7 +29,7 @@ struct CompareOptions {
 
 /// An op of one of two functions.
 struct ComparedOp {
-  std::size_t number = 0;  ///< from 1, in the order in which they ran
+  std::size_t number = 0;  ///< from 1, in running order
   std::string op, scope;
   Tensor value;  ///< its output
 };
@@ -37,24 +37,23 @@ struct ComparedOp {
 /// The result.  Converts to true if the results agree.
 struct Comparison {
   bool ok = true;
-  std::size_t matched = 0, ops = 0;     ///< of the reference's ops, those whose value mine has too
-  std::optional<ComparedOp> reference;  ///< the first whose value mine does not have
-  std::optional<ComparedOp> mine;       ///< the first whose value the reference does not have
-  std::string hint;                     ///< how they differ, if that can be said; may be empty
-  std::string message;                  ///< says all this
-  /// If the results differ: the ops of both, as to_string(Trace) lists them, with a mark on each
-  /// whose value the other does not have.
+  std::size_t matched = 0, ops = 0;     ///< of the reference's ops: matched, and all
+  std::optional<ComparedOp> reference;  ///< the first op whose value mine lacks
+  std::optional<ComparedOp> mine;       ///< the first op whose value the reference lacks
+  std::string hint;                     ///< a description of the difference, if there is one
+  std::string message;                  ///< a summary of all this
+  /// If the results differ: the ops of both, as in to_string(Trace), with a mark on each whose
+  /// value the other lacks.
   std::string table;
   explicit operator bool() const { return ok; }
 };
 
 /// Runs both functions on the same inputs and, if their results differ, looks for the first
-/// intermediate of the reference that mine does not have: of several results, on the way to the
-/// first that differs.  Ops are aligned by their values, in any order and under any name, fused ops
-/// as the ops that they fuse (see Decompose), also where axes are merged or (up to five of them)
-/// permuted: only what is computed counts, not how.  A value that only one of them has does not
-/// count if the values made of it agree.  Each is called twice and must give the same.  Both draw
-/// the same numbers from default_generator(), which is set back afterwards.
+/// intermediate of the reference that mine lacks, on the way to the first differing result.  Ops
+/// are aligned by their values, in any order and under any name, fused ops as compositions (see
+/// Decompose), even if axes are merged or (up to five) permuted.  A value that only one of them has
+/// does not count if the values computed from it agree.  Each function is called twice and must
+/// give the same.  Both draw the same numbers from default_generator(), which is reset afterwards.
 Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
                    const std::vector<Tensor>& inputs, const CompareOptions& options = {});
 

@@ -116,7 +116,7 @@ std::string number_name(double c) {
                          Named{std::numbers::ln10, "ln 10"}})
     if (is(n.value))
       return fmt::format("{}{}", sign, n.name);
-  // a count or 1 / count: a mean in place of a sum
+  // a count or 1 / count suggests a mean in place of a sum
   for (const double count : {std::round(size), std::round(1 / size)})
     if (count > most && count < 1e7 && is(count))
       return fmt::format("{}{}", sign, count);
@@ -180,7 +180,7 @@ std::string Snapshot::changes(const std::string& who) const {
       found = fmt::format(
           "{} changes {} at {}, which was {:.9g} and is {:.9g}: compute new Tensors instead", who,
           name, place(i, x.shape()), elements(before)[i], elements(x)[i]);
-    Tensor(x).set_value(before.impl().value);
+    Tensor(x).set_value(before.identity().value);
   }
   return found;
 }

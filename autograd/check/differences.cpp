@@ -23,7 +23,7 @@ std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weig
 
 double typical_size(std::span<const double> x) {
   for (const double most : {mask_size, std::numeric_limits<double>::max()}) {
-    double size = 0, n = 0;  // (Squares of 1e200 are not finite.)
+    double size = 0, n = 0;  // (Squares of 1e200 overflow.)
     for (const double v : x)
       if (v != 0 && std::abs(v) <= most)
         size = std::hypot(size, v), ++n;
@@ -33,7 +33,7 @@ double typical_size(std::span<const double> x) {
   return 0;
 }
 
-double size_beside(double x, double typical) {
+double size_among(double x, double typical) {
   const double own = std::abs(x), others = typical > 0 ? typical : 1;
   return own == 0 || own > 1e-3 * others ? std::max(own, others) : own;
 }
@@ -47,7 +47,7 @@ Tolerance Tolerance::scaled(double largest, double values, double arguments) con
   return result;
 }
 
-Tolerance Tolerance::beside(double largest) const {
+Tolerance Tolerance::with_rounding_of(double largest) const {
   Tolerance result = *this;
   if (std::isfinite(largest))
     result.atol = std::max(result.atol, 1e-11 * largest);
@@ -59,7 +59,7 @@ std::string Judgement::because() const {
     case GradcheckReason::kink:
       return fmt::format(
           "a kink at the point: the slopes around it are {:.6g} and {:.6g}, and all between them "
-          "is as good; move the input to have it checked",
+          "is valid; move the input to check it",
           left, right);
     case GradcheckReason::truncation:
       return "steep: the differences of every two steps differ";
@@ -84,22 +84,22 @@ Differences::Differences(Line line, const Tolerance& tolerance)
   for (double h = std::isfinite(line_.x) ? from : 0; h > 0 && h >= std::max(to, last);
        h *= ratio_of_steps)
     sizes_.push_back(h);
-  if (line_.order == 1 && line_.here.empty())
-    line_.here = line_.at({});
+  if (line_.order == 1 && line_.center.empty())
+    line_.center = line_.at({});
 }
 
-Differences::Step Differences::step(double h, double away, std::uint64_t seed) {
+Differences::Step Differences::step(double h, double jitter, std::uint64_t seed) {
   const auto rounded = [&](double t) {
     if (line_.x == 0 || !std::isfinite(line_.x))
       return t;
     const double moved = line_.x + t;
     return (line_.unit > unit ? static_cast<double>(static_cast<float>(moved)) : moved) - line_.x;
   };
-  Step s{h, rounded(h), -rounded(-h), line_.here, {}, {}};
-  if (line_.order == 2 || away > 0)
-    s.here = line_.at({0, h, away, seed});
-  s.above = line_.at({s.up, h, away, seed});
-  s.below = line_.at({-s.down, h, away, seed});
+  Step s{h, rounded(h), -rounded(-h), line_.center, {}, {}};
+  if (line_.order == 2 || jitter > 0)
+    s.center = line_.at({0, h, jitter, seed});
+  s.above = line_.at({s.up, h, jitter, seed});
+  s.below = line_.at({-s.down, h, jitter, seed});
   return s;
 }
 
@@ -107,7 +107,7 @@ Differences::Slope Differences::slope(const Step& s, Weights weights) const {
   double whole = 0, up = 0, down = 0, noise = 0, own = 0;
   bool finite = true;
   for (const auto& [j, w] : weights) {
-    const double y = s.here.at(j), above = s.above.at(j), below = s.below.at(j);
+    const double y = s.center.at(j), above = s.above.at(j), below = s.below.at(j);
     finite = finite && !std::isnan(y);
     whole += w * difference(above, below);
     up += w * difference(above, y);
@@ -177,8 +177,8 @@ const Differences::Step& Differences::compared(std::size_t k) {
   return *steps_[k];
 }
 
-// Whether rounding alone may change a function by so much: numbers of size 1 on the way to it (the
-// sum of a softmax, whose logarithm is 1e-11) lose that much.
+// Whether rounding alone may change a function by this much: intermediates of size 1 (as the sum of
+// a softmax whose logarithm is 1e-11) lose that much.
 bool Differences::lost(double change, Weights weights) const {
   double sum = 0;
   for (const auto& [j, w] : weights)
@@ -186,7 +186,7 @@ bool Differences::lost(double change, Weights weights) const {
   return line_.order == 1 && change <= 64 * line_.unit * sum;
 }
 
-// Whether steps near eps agree with each other and not with this larger one: the function bends in
+// Whether steps near eps agree with each other but not with this larger one: the function bends in
 // between.
 bool Differences::bends_within(const Slope& s, Weights weights) {
   if (!first_ || s.h < 10 * first_->h)
@@ -212,8 +212,8 @@ Judgement Differences::judge(Weights weights, double analytic) {
   result.reason = GradcheckReason::none;
   // Compares steps, the largest first, until neighbours agree with the analytic derivative.
   std::vector<Slope> slopes;
-  bool smooth = false;  // a slope that is the same to both sides was seen, and it is another
-  bool moved = false;   // larger steps changed the value, so that smaller ones that do not hide it
+  bool smooth = false;  // a slope was seen that is equal on both sides and not the analytic one
+  bool moved = false;   // larger steps changed the value: smaller ones are rounding
   for (std::size_t k = 0; k < sizes_.size(); ++k) {
     if (const Slope s = slope(compared(k), weights); s.usable)
       slopes.push_back(s);
@@ -228,7 +228,7 @@ Judgement Differences::judge(Weights weights, double analytic) {
                         (analytic == 0 && !moved ? s.shown : s.error) <= near;
     smooth = smooth || (steady && !agrees(analytic, s) &&
                         std::abs(s.right - s.left) <= 0.1 * std::abs(s.central));
-    // (Steps smaller than the rounding of terms that cancel give 0.)
+    // (Steps smaller than the rounding of cancelling terms give 0.)
     const bool unseen = smooth && s.central == 0;
     if (agrees(analytic, s) && steady && !unseen && !bends_within(s, weights)) {
       result.numeric = s.central;
@@ -242,20 +242,20 @@ Judgement Differences::judge(Weights weights, double analytic) {
         slopes.empty() && !sizes_.empty() ? GradcheckReason::not_finite : GradcheckReason::rounding;
     return result;
   }
-  // The plateau: where neighbours differ least.
+  // The plateau: steps whose neighbours differ least.
   const auto spread = [&](std::size_t k) {
     double most = slopes[k].error;
     for (const std::size_t other : {k - 1, k + 1, k + 2})
       most = std::max(most, std::abs(slopes[k].central - slopes[other].central));
     return most;
   };
-  const auto rises = [&](std::size_t k) {  // on and on, as where the function is steep
+  const auto rises = [&](std::size_t k) {  // steadily, as where the function is steep
     for (std::size_t other = k; other <= k + 2; ++other)
       if (!(slopes[other].central / slopes[other - 1].central > 1.3))
         return false;
     return true;
   };
-  // Smaller steps differ by rounding alone, to both sides; else the function bends nearby.
+  // If smaller steps differ by rounding alone, on both sides, there is no bend nearby.
   const auto stays = [&](std::size_t k) {
     const auto gap = [](const Slope& s) { return std::abs(s.right - s.left); };
     const Slope& at = slopes[k];
@@ -289,8 +289,8 @@ Judgement Differences::judge(Weights weights, double analytic) {
                         : GradcheckReason::truncation;
     return result;
   }
-  // Within the smallest step it would change by more than it does at all, as sin(1e16): a last
-  // digit may be a period; or products of such numbers leave the range.
+  // Within the smallest step it would change by more than its range, as sin(1e16): the last digit
+  // may be a period; or products of such numbers overflow.
   const Slope& smallest = slopes.back();
   const double range = std::ranges::max(slopes, {}, &Slope::change).change;
   if (range > 1e150 || (range > 0 && 100 * std::abs(analytic) * smallest.h > range &&
@@ -306,7 +306,7 @@ Judgement Differences::judge(Weights weights, double analytic) {
             GradcheckReason::not_finite, numeric};
   }
   const double apart = std::abs(analytic - numeric);
-  double h = slopes[best].h, largest = h;  // the smallest and the largest that tell
+  double h = slopes[best].h, largest = h;  // the smallest and the largest conclusive step
   for (std::size_t k = best; k + 2 < slopes.size(); ++k)
     if (std::abs(slopes[k].central - numeric) + slopes[k].error <= 0.02 * apart)
       h = slopes[k].h;
@@ -314,7 +314,7 @@ Judgement Differences::judge(Weights weights, double analytic) {
     if (std::abs(s.central - numeric) <= 0.1 * apart)
       largest = std::max(largest, s.h);
   const bool rounded = lost(apart * largest, weights);
-  if (rounded && range == 0) {  // it is flat, and too small a change would not be seen
+  if (rounded && range == 0) {  // flat, and too small a change would be lost
     result.reason = GradcheckReason::rounding;
     return result;
   }
@@ -327,8 +327,8 @@ Judgement Differences::judge(Weights weights, double analytic) {
           numeric};
 }
 
-// The slopes to both sides differ, by as much for smaller steps, or by more, as where the function
-// jumps; the analytic one is between them.
+// The slopes on both sides differ, by as much for smaller steps, or by more, as at a jump; the
+// analytic one is between them.
 std::optional<Judgement> Differences::kink(const std::vector<Slope>& slopes,
                                            double analytic) const {
   const auto gap = [&](std::size_t k) { return slopes[k].right - slopes[k].left; };
@@ -363,7 +363,7 @@ std::optional<Judgement> Differences::kink(const std::vector<Slope>& slopes,
 
 // Whether derivatives at nearby points differ however near the points are, as at a tie, and the
 // analytic derivative is among them.  If there are more than two, it may lie between: an op takes
-// one side of each kink, and the sum of such choices need not occur nearby.
+// one side of each kink, and the sum of these choices need not occur nearby.
 std::optional<Judgement> Differences::kinks_nearby(Weights weights, double h, double analytic,
                                                    double numeric) {
   constexpr std::uint64_t samples = 24;
@@ -374,7 +374,7 @@ std::optional<Judgement> Differences::kinks_nearby(Weights weights, double h, do
     for (std::uint64_t seed = 1; seed <= samples; ++seed)
       if (const Slope s = slope(step(h, far * h / line_.size, seed), weights);
           s.usable && std::abs(s.right - s.left) <= 0.5 * std::abs(analytic - numeric))
-        nearby.push_back(s.central);  // (else the switch is within the step)
+        nearby.push_back(s.central);  // (otherwise the switch is within the step)
     const auto [low, high] = std::ranges::minmax(nearby);
     const double width = high - low, middle = (low + high) / 2;
     const bool two = std::ranges::all_of(std::span(nearby).subspan(1), [&](double slope) {

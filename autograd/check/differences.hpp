@@ -1,14 +1,14 @@
 #pragma once
-// The engine of differences: is this number the derivative of that function?
+// The engine of finite differences: decides whether a number is the derivative of a function.
 //
-// gradcheck(), gradgradcheck(), explain_gradient() and the graph page ask it, and through them
+// gradcheck(), gradgradcheck(), explain_gradient() and the graph page use it, and through them
 // nn::check_layer() and the course.  Its verdicts: right, wrong (because), unchecked (because).
 //
-// - A first step of eps decides almost always, as in torch.autograd.gradcheck.
-// - If that disagrees, or rounding hides its answer, steps from a hundredth of the argument down to
+// - A first step of eps is nearly always enough, as in torch.autograd.gradcheck.
+// - If it disagrees, or rounding hides its result, steps from a hundredth of the argument down to
 //   its last digits are compared.  A derivative is known if differences of neighbouring steps
 //   agree: larger steps suffer from the function's curvature, smaller ones from its rounding.
-// - A point is a kink if the slopes to both sides, or the slopes at nearby points, differ however
+// - A point is a kink if the slopes on both sides, or the slopes at nearby points, differ however
 //   small the step is.  A gradient between the slopes is unchecked, one beyond them wrong.
 
 #include <cstddef>
@@ -29,41 +29,41 @@ struct Tolerance {
   double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|
   double rtol = 1e-3;
 
-  /// The same for a gradient whose largest element is `largest`: if that is near atol or below,
-  /// atol becomes rtol * largest, but no less than the rounding of values / arguments.
+  /// The same for a gradient whose largest element is `largest`: near atol or below, atol becomes
+  /// rtol * largest, but at least the rounding of values / arguments.
   Tolerance scaled(double largest, double values, double arguments) const;
-  /// The same beside a derivative so large, of which 1e-11 may be rounding.
-  Tolerance beside(double largest) const;
+  /// The same next to a derivative this large, 1e-11 of which may be rounding.
+  Tolerance with_rounding_of(double largest) const;
 };
 
 /// A point of a line, x + t.
 struct LinePoint {
   double t = 0;
-  double h = 0;            ///< the step: a function that is a difference itself takes the same
-  double away = 0;         ///< all arguments are moved by up to so much, times their sizes, ...
+  double h = 0;            ///< the step; a function that is itself a difference uses it, too
+  double jitter = 0;       ///< all arguments are moved by up to this times their sizes, ...
   std::uint64_t seed = 0;  ///< ... in a random direction of this seed
 };
 
-/// A function of one number that has several values.
+/// A function of one number with several values.
 struct Line {
   std::function<std::vector<double>(const LinePoint&)> at;
   double x = 0;                   ///< the argument, which becomes x + t; 0 along a direction
-  double size = 1;                ///< of the argument, and of those like it
-  std::vector<double> here = {};  ///< the values at x, if they are known
-  /// The size of the numbers that round in each value, where that exceeds the value itself.
+  double size = 1;                ///< of the argument and those like it
+  std::vector<double> center = {};  ///< the values at x, if known
+  /// The size of the numbers that round in each value, if it exceeds the value itself.
   std::vector<double> scales = {};
-  int order = 1;          ///< 2 of a function that is a difference itself
+  int order = 1;          ///< 2 if the function is itself a difference
   double noise = 0;       ///< rounding of its values, times h
-  double unit = 0x1p-53;  ///< half a unit in the last place of 1, where it computes
+  double unit = 0x1p-53;  ///< half a unit in the last place of 1, in its precision
 };
 
 enum class Verdict { right, wrong, unchecked };
 
 struct Judgement {
   Verdict verdict = Verdict::right;
-  /// A wrong verdict has not_finite, unknown, or rounding (numbers of size 1 lose as much); an
-  /// unchecked one kink, truncation (steep within every step), rounding (no digit left) or
-  /// not_finite.
+  /// A wrong verdict has not_finite, unknown, or rounding (intermediates of size 1 may lose as
+  /// much); an unchecked one kink, truncation (steep within every step), rounding (no digit left)
+  /// or not_finite.
   GradcheckReason reason = GradcheckReason::none;
   double numeric = std::numeric_limits<double>::quiet_NaN();
   double left = 0, right = 0;  ///< the slopes at a kink
@@ -71,15 +71,15 @@ struct Judgement {
   std::string because() const;
 };
 
-/// Differences of a function along a line.  Its values are computed when they are first needed.
+/// Differences of a function along a line.  Its values are computed on first use.
 class Differences {
  public:
   using Weights = std::span<const std::pair<std::size_t, double>>;  ///< (value, weight)
 
   Differences(Line line, const Tolerance& tolerance);
   void set_tolerance(const Tolerance& tolerance) { tolerance_ = tolerance; }
-  /// Is `analytic` the derivative of the sum of weights * values?  An infinity that stays is a
-  /// constant.
+  /// Is `analytic` the derivative of the sum of weights * values?  A constant infinity has
+  /// derivative 0.
   Judgement judge(Weights weights, double analytic);
   Judgement judge(std::size_t value, double analytic);
   /// The same by the step of eps alone: unchecked if that does not agree.
@@ -87,18 +87,18 @@ class Differences {
 
  private:
   struct Step {
-    double h = 0, up = 0, down = 0;  // the way it really moves
-    std::vector<double> here, above, below;
+    double h = 0, up = 0, down = 0;  // after rounding
+    std::vector<double> center, above, below;
   };
   struct Slope {
     double h = 0, central = 0, left = 0, right = 0;
-    double error = 0;   // that rounding may make
-    double shown = 0;   // the same of values that change at all
-    double change = 0;  // the largest of those seen
+    double error = 0;   // possible rounding error
+    double shown = 0;   // the same for values that change
+    double change = 0;  // the largest change of a value
     bool usable = false, one_sided = false, finite = true;
   };
 
-  Step step(double h, double away = 0, std::uint64_t seed = 0);
+  Step step(double h, double jitter = 0, std::uint64_t seed = 0);
   const Step& compared(std::size_t k);
   Slope slope(const Step& step, Weights weights) const;
   bool lost(double change, Weights weights) const;
@@ -111,12 +111,12 @@ class Differences {
   Line line_;
   Tolerance tolerance_;
   std::optional<Step> first_;
-  std::vector<double> sizes_;  // of the steps that are compared, falling
+  std::vector<double> sizes_;  // of the compared steps, falling
   std::vector<std::optional<Step>> steps_;
 };
 
-/// Bisects `at` to the elements whose derivative is wrong: asks all at once, and halves that are
-/// not right again.  Finds `most` at most.
+/// Bisects `at` to elements whose derivative is wrong: checks all at once, and again the halves of
+/// a failing set.  Finds `most` at most.
 template <class IsRight>
 void suspects(const IsRight& is_right, std::span<const std::size_t> at, std::size_t most,
               std::vector<std::size_t>& found) {
@@ -132,11 +132,11 @@ void suspects(const IsRight& is_right, std::span<const std::size_t> at, std::siz
 inline double difference(double a, double b) { return a == b ? 0 : a - b; }
 /// (value, weight) of the weights that are not 0.
 std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weights);
-/// Numbers beyond this are a mask's -1e9, unless others are as large.
+/// A larger magnitude is a mask's, as -1e9, unless other elements are as large.
 inline constexpr double mask_size = 1e8;
-/// The root mean square of what is not 0, and no mask's if anything is not; or 0.
+/// The root mean square of the elements that are neither 0 nor, if others exist, a mask's; or 0.
 double typical_size(std::span<const double> x);
 /// The size of an argument among others of this typical size: its own, if that is far smaller.
-double size_beside(double x, double typical);
+double size_among(double x, double typical);
 
 }  // namespace xgrad::detail

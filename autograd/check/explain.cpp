@@ -19,7 +19,7 @@ namespace {
 using Event = Trace::Event;
 }
 
-// ---- what a function does that its graph does not show ----
+// ---- parts of a function that its graph does not show ----
 
 namespace detail {
 namespace {
@@ -31,8 +31,8 @@ bool is_view(std::string_view op) {
   return views.contains(op);
 }
 
-// A value is one however many handles it has.
-const void* identity(const Tensor& x) { return x.defined() ? x.impl().value.get() : nullptr; }
+// A value has one identity, however many handles it has.
+const void* identity(const Tensor& x) { return x.defined() ? x.identity().value.get() : nullptr; }
 
 std::string named(const Event& event, std::size_t n) {
   return fmt::format("op {}, {}", n + 1, in_scope(event));
@@ -71,7 +71,7 @@ std::vector<std::string> unused_results(const std::vector<Event>& events,
         (of_part || std::ranges::any_of(event.inputs, goes_on)))
       found.push_back(fmt::format(
           "no output depends on the result of {}: {}", named(event, n),
-          of_part ? "it is a new Tensor, and what the part was taken from is as it was; "
+          of_part ? "it is a new Tensor, and the Tensor of that part did not change; "
                     "x = x.select_scatter(...) puts a part back"
                   : "it was lost, or read as numbers, through which no gradient passes"));
     for (const Tensor& x : event.inputs)
@@ -173,7 +173,7 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
   // The same storage (detach()), or equal numbers (a copy by data()).
   const auto maker_of = [&](const Tensor& x) -> const Maker* {
     for (const Known& k : known)
-      if (k.value.impl().value == x.impl().value)
+      if (k.value.identity().value == x.identity().value)
         return &k.maker;
     for (const Known& k : known)
       if (x.numel() > 1 && k.value.numel() == x.numel() && elements(k.value) == elements(x) &&
@@ -204,9 +204,8 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
   }
   for (const Tensor& result : results)
     if (const Maker* const maker = result.requires_grad() ? nullptr : maker_of(result))
-      return fmt::format(
-          "the graph is cut at the end: what is returned holds {}, but as a constant",
-          maker->name());
+      return fmt::format("the graph is cut at the end: the result holds {}, but as a constant",
+                         maker->name());
   return {};
 }
 
@@ -214,8 +213,8 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
 std::string hook(const std::vector<OpCheck>& ops, const std::vector<Tensor>& inputs) {
   for (const OpCheck& check : ops)
     if (check.hooked)
-      return fmt::format("op {}, {}: a hook on its output changes the gradient that it is given",
-                         check.number, in_scope(check));
+      return fmt::format("op {}, {}: a hook on its output changes its gradient", check.number,
+                         in_scope(check));
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined() && inputs[i].requires_grad()) {
       const Tensor one = ones_like(inputs[i]);

@@ -1,8 +1,8 @@
 #pragma once
-// Which op of a composition has the wrong gradient.
+// Finds the op of a composition whose gradient is wrong.
 //
-// gradcheck() of an attention that somebody wrote says that the whole is wrong.  explain_gradient()
-// says where:
+// gradcheck() of a user's attention only tells that the whole is wrong.  explain_gradient() finds
+// the place:
 //
 //   const auto found = explain_gradient([&](const auto& in) { return attention(in[0]); }, {x});
 //   if (!found)
@@ -11,9 +11,9 @@
 //   op 7 of 12, my_softmax in attn: its backward is wrong: d / d input 0 (2, 4, 4) at (0, 1, 0):
 //   analytic 0.41, numeric -0.12; 24 of 32 elements disagree
 //
-// A chain of ops whose own gradients are right has a right gradient, so it is enough to look at
-// each op alone: at the values that it was given, its own backward is compared with differences of
-// its own forward.  The effect of a mistake on the gradients of earlier ops plays no part.
+// A chain of ops with right gradients has a right gradient, so each op is checked alone: at the
+// values of its inputs, its own backward is compared with differences of its own forward.  Mistakes
+// in other ops do not matter.
 
 #include <cstdint>
 #include <functional>
@@ -33,12 +33,12 @@ struct ExplainOptions {
   /// Also compares the gradient of each op's gradient with second differences, as gradgradcheck()
   /// does for the whole.
   bool second_order = false;
-  /// Checks up to so many evenly spaced elements of each input of an op one at a time, and the rest
-  /// along one direction; a failure there is bisected.
+  /// Checks up to this many evenly spaced elements of each input of an op one at a time, and the
+  /// rest along one direction; a failure there is bisected.
   std::size_t max_elements = 1000;
 };
 
-/// One op of the function, looked at alone.
+/// One op of the function, checked alone.
 struct OpCheck {
   enum class Verdict {
     right,
@@ -46,24 +46,24 @@ struct OpCheck {
     constant,   ///< no gradient flows through it
     unchecked,  ///< message says why
   };
-  std::size_t number = 0;  ///< from 1, in the order in which they ran
+  std::size_t number = 0;  ///< from 1, in running order
   std::string op, scope;   ///< "masked_fill", "h.0.attn"
   std::vector<Shape> inputs;
-  std::vector<bool> defined;  ///< false for an input that was left out
+  std::vector<bool> defined;  ///< false for an absent input
   Shape output;
   Verdict verdict = Verdict::constant;
   std::size_t checked = 0, disagree = 0;  ///< elements of its inputs
-  std::size_t unchecked = 0;              ///< of these: at a kink, say; message tells of the first
-  bool infinite = false;                  ///< some of them are at an infinite or NaN place
-  bool hooked = false;               ///< a hook on the output changes the gradient that it is given
+  std::size_t unchecked = 0;              ///< of these, as at a kink; message names the first
+  bool infinite = false;                  ///< some of them are infinite or NaN
+  bool hooked = false;                    ///< a hook on the output changes the op's gradient
   double worst_error = 0;            ///< largest |analytic - numeric| / max(1, |numeric|)
   std::size_t input = 0;             ///< where the worst element is
   std::vector<std::size_t> index;    ///< its position in that input
   double analytic = 0, numeric = 0;  ///< for a random cotangent
-  std::string message;               ///< one line; empty if there is nothing to say
-  /// The op as a function of the inputs that it can be differentiated by, with its own backward
-  /// (first derivatives only), and these inputs as they were: gradcheck(op.alone, op.leaves) tells
-  /// more of a wrong one.  Empty in a constant.
+  std::string message;               ///< one line, maybe empty
+  /// The op as a function of its differentiable inputs, with its own backward (first derivatives
+  /// only), and these inputs at the time of the run: gradcheck(op.alone, op.leaves) has details of
+  /// a wrong one.  Empty in a constant.
   std::function<Tensor(const std::vector<Tensor>&)> alone;
   std::vector<Tensor> leaves;
 };
@@ -74,22 +74,21 @@ struct GradientExplanation {
   std::vector<OpCheck> ops;                ///< all ops that ran
   std::optional<std::size_t> first_wrong;  ///< an index into ops
   GradcheckReport whole;                   ///< of the function as a whole
-  std::string message;                     ///< says all this
+  std::string message;                     ///< a summary of all this
   explicit operator bool() const { return ok; }
 };
 
-/// Runs f twice, which must give the same, and checks the backward of every op that ran, in both
-/// readings: the ordinary one and that of create_graph.  Then gradcheck() of the whole; if that
-/// fails although every op is right, the message names the place where the graph is cut: a value
-/// that an op takes as a constant although it depends on an input (detach(), NoGrad, data()), or a
-/// hook that changes a gradient.
+/// Runs f twice, which must give the same, and checks the backward of every op, both ordinary and
+/// under create_graph.  Then runs gradcheck() of the whole; if that fails although every op is
+/// right, the message names the place where the graph is cut: a value that an op uses as a constant
+/// although it depends on an input (detach(), NoGrad, data()), or a hook that changes a gradient.
 ///
-/// Outputs of an op that are infinite or NaN because of its inputs, as behind a mask of -inf that
-/// is added, have no derivative and are left out.  An infinity that the op makes whatever they are
-/// is a constant.
+/// Outputs of an op that are infinite or NaN because of its inputs, as after an additive mask of
+/// -inf, have no derivative and are skipped.  An infinity that the op makes for any inputs is a
+/// constant.
 ///
 /// Inputs as for gradcheck(): float64, and leaves if they require a gradient.  Dropout may be on:
-/// default_generator() is set back before each call of f and after the last.
+/// default_generator() is reset before each call of f and after the last.
 GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<Tensor>& inputs,
                                      const ExplainOptions& options = {});
 

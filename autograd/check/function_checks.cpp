@@ -19,9 +19,9 @@ namespace {
 
 using detail::elements;
 
-// ---- who sees whom ----
+// ---- dependence of positions ----
 
-// Which positions along a dimension may see which, and how a message says it.
+// The forbidden dependences along a dimension, and their words in messages.
 struct Rule {
   const char *caller, *position, *forbidden;
   bool (*may_see)(std::size_t t, std::size_t s);
@@ -200,14 +200,14 @@ class Dependence {
   detail::Snapshot before_{{x_}};
   Generator generator_;
   Tensor y_;
-  std::string changes_;  // that a call makes to its input
+  std::string changes_;  // of its input by a call
   Along in_, out_;
   std::optional<std::pair<std::size_t, std::size_t>> missing_;
 };
 
 // ---- dropout ----
 
-// Mean and standard error of samples that come one by one.
+// Mean and standard error of samples that arrive one by one.
 struct Samples {
   double n = 0, mean = 0, squares = 0;
   void add(double v) {
@@ -218,7 +218,7 @@ struct Samples {
   double error() const { return std::sqrt(squares / (n - 1) / n); }
 };
 
-// By how many standard errors the mean is off.  Without any spread, rounding is allowed for.
+// The error of the mean in standard errors.  Without any spread, rounding is tolerated.
 double off(const Samples& samples, double expected, double scale) {
   const double distance = std::abs(samples.mean - expected);
   const double rounding = 1e-5 * scale;
@@ -270,8 +270,8 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
       sum += v * v;
     return sum;
   }();
-  check<ValueError>(std::isfinite(square), "check_dropout_mean: what is expected is not finite");
-  check<ValueError>(square > 0, "check_dropout_mean: what is expected is zero everywhere");
+  check<ValueError>(std::isfinite(square), "check_dropout_mean: the expected value is not finite");
+  check<ValueError>(square > 0, "check_dropout_mean: the expected value is zero everywhere");
 
   const detail::SameDraws restore;
   manual_seed(options.seed);
@@ -313,7 +313,7 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
   }
   report.ok = report.standard_errors <= options.limit;
   report.message = fmt::format(
-      "check_dropout_mean: the mean of {} samples is {:.4g} +- {:.2g} times what is expected, {} "
+      "check_dropout_mean: the mean of {} samples is {:.4g} +- {:.2g} times the expected value, {} "
       "standard errors off at most; {:.3g} of the elements are zero{}",
       options.samples, report.ratio, report.standard_error,
       report.standard_errors > 1e6 ? "very many" : fmt::format("{:.1f}", report.standard_errors),
@@ -321,7 +321,7 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
   return report;
 }
 
-void detail::no_function() { throw ValueError("TensorFunction: there is no function to call"); }
+void detail::no_function() { throw ValueError("TensorFunction: the function is empty"); }
 
 void detail::wrong_number_of_inputs(std::size_t takes, std::size_t given) {
   fail<ValueError>("a function of {} Tensor{} was given {}", takes, takes == 1 ? "" : "s", given);
@@ -337,7 +337,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// The same value with a node of its own, so that a Tensor that is given twice counts as two inputs.
+// The same value with a node of its own, so that a Tensor given twice counts as two inputs.
 Tensor view_of(const Tensor& x) {
   return record(
       "view", {x}, [](std::span<const Tensor> in) { return in[0]; },
@@ -350,7 +350,7 @@ Tensors detached(Tensors xs) {
   return xs;
 }
 
-// A call of the function whose derivatives are wanted: while it lives, graphs are recorded.
+// A call of a function to be differentiated: while it lives, graphs are recorded.
 class Call {
  public:
   Call(const char* name, const TensorFunction& func, const Tensors& inputs, bool create_graph)
@@ -370,7 +370,7 @@ class Call {
   const Tensors& inputs() const { return xs_; }
   const Tensors& outputs() const { return ys_; }
   Tensors result() const { return finished(ys_); }
-  /// With a graph only under create_graph.
+  /// Keeps graphs only under create_graph.
   Tensors finished(Tensors xs) const { return create_graph_ ? xs : detached(std::move(xs)); }
 
   /// v, after a check that it has the shapes and dtypes of `like`, which errors call `what`.
@@ -410,7 +410,7 @@ class Call {
   Tensors xs_, ys_;
 };
 
-// grad(), with zeros for what does not depend on an input, or on any.
+// grad(), with zeros for outputs without a graph and for unused inputs.
 Tensors gradients_or_zeros(const Tensors& outputs, const Tensors& inputs, const Tensors& v,
                            const GradOptions& options) {
   Tensors result = detail::partial_gradients(outputs, inputs, v, options);

@@ -1,5 +1,5 @@
 #pragma once
-// Checks of what a function computes, where its gradient may be right and the function wrong.
+// Checks of a function's values: its gradient may be right and the function wrong.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,63 +12,62 @@
 
 namespace xgrad {
 
-/// Which positions along a dimension depend on which.  Converts to true if none depends on one that
-/// it must not see.
+/// The dependences between positions along a dimension.  Converts to true if there is no forbidden
+/// one.
 struct LeakReport {
   bool ok = true;
   bool by_value = false;   ///< a value leaked; else, a gradient
   std::size_t output = 0;  ///< the position, or item, ...
   std::size_t input = 0;   ///< ... that depends on this one
   double leak = 0;         ///< d out / d in, or the change of the value
-  std::string message;     ///< says all this
+  std::string message;     ///< a summary of all this
   explicit operator bool() const { return ok; }
 };
 
 struct CausalOptions {
   std::int64_t seq_dim = -2;  ///< the dimension of time, T, of input and output
-  std::uint64_t seed = 0;     ///< of the random cotangents and of the values that are put in
-  double atol = 0;            ///< no leak is as small: what rounding leaves of a zero, as in an FFT
+  std::uint64_t seed = 0;     ///< of the random cotangents and replaced values
+  double atol = 0;            ///< smaller leaks are ignored, as rounding, which an FFT leaves
 };
 
 struct CausalReport : LeakReport {
-  bool past_is_missing = false;  ///< some position does not depend on one that it may see
+  bool past_is_missing = false;  ///< some position does not depend on an allowed one
 };
 
-/// Checks that position t of f(x) depends on positions 0 ... t of x only: the Jacobian
-/// d f(x)[t] / d x[s] is exactly zero where s > t, and f(x)[t] keeps its bits when x[s] is
-/// replaced, or both differ by at most atol. x is (B, T, ...) or (T, ...), f(x) has the same T at
-/// seq_dim.  The earliest leak is named: the smallest t, and for it the smallest s.  f draws the
-/// same numbers from default_generator() in each call; two calls that differ are a failure.
+/// Checks that position t of f(x) depends on positions 0 ... t of x only: the Jacobian d f(x)[t] /
+/// d x[s] is exactly zero for s > t, and f(x)[t] keeps its bits when x[s] is replaced, or both
+/// differ by at most atol.  x is (B, T, ...) or (T, ...), f(x) has the same T at seq_dim.  Names
+/// the earliest leak: the smallest t, and for it the smallest s.  f draws the same numbers from
+/// default_generator() in each call; two calls that differ are a failure.
 CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                           const CausalOptions& options = {});
 
 struct BatchOptions {
   std::int64_t dim = 0;    ///< the dimension of the batch, B, of input and output
-  std::uint64_t seed = 0;  ///< of the random cotangents and of the values that are put in
-  double atol = 0;         ///< no leak is as small
+  std::uint64_t seed = 0;  ///< of the random cotangents and replaced values
+  double atol = 0;         ///< smaller leaks are ignored
 };
 
-/// Checks that item b of f(x) depends on item b of x alone, as check_causal() does: the Jacobian
-/// d f(x)[b] / d x[c] is exactly zero where b != c, and f(x)[b] keeps its bits when x[c] is
-/// replaced. x is (B, ...), f(x) has the same B at dim.  ShapeError if it has not; ValueError if B
-/// is below 2.
+/// Checks like check_causal() that item b of f(x) depends on item b of x alone: the Jacobian d
+/// f(x)[b] / d x[c] is exactly zero for b != c, and f(x)[b] keeps its bits when x[c] is replaced.
+/// x is (B, ...), f(x) has the same B at dim, else ShapeError; ValueError if B is below 2.
 LeakReport check_batch_independence(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
                                     const BatchOptions& options = {});
 
 struct DropoutOptions {
   std::size_t samples = 1000;
-  std::uint64_t seed = 0;  ///< of default_generator() while f is sampled; it is set back afterwards
-  double limit = 5;        ///< of standard errors that the mean may be off
+  std::uint64_t seed = 0;  ///< of default_generator() while sampling; it is reset afterwards
+  double limit = 5;        ///< allowed error of the mean, in standard errors
 };
 
 /// The result.  Converts to true if the mean is right.
 struct DropoutReport {
   bool ok = true;
-  double ratio = 1;            ///< of the mean to what is expected, by least squares
+  double ratio = 1;            ///< of the mean to the expected value, by least squares
   double standard_error = 0;   ///< of the ratio
-  double standard_errors = 0;  ///< by how many the mean is off, in the worst direction looked at
+  double standard_errors = 0;  ///< the error of the mean in standard errors, in the worst direction
   double zeros = 0;            ///< the fraction of elements that were dropped
-  std::string message;         ///< says all this
+  std::string message;         ///< a summary of all this
   explicit operator bool() const { return ok; }
 };
 
@@ -76,8 +75,8 @@ struct DropoutReport {
 ///
 ///   check_dropout_mean([&] { return my_dropout(x, 0.2); }, x)
 ///
-/// The mean of many samples is held to `expected` along three directions: `expected` itself, all
-/// ones, and a random one.
+/// The mean of many samples is compared with `expected` along three directions: `expected` itself,
+/// all ones, and a random one.
 DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const Tensor& expected,
                                  const DropoutOptions& options = {});
 
@@ -88,19 +87,19 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
 //   const Tensor H = hessian(f, x);        // (3, 3) for x (3,): 6 x on the diagonal
 //   const auto [y, Hv] = hvp(f, x, v);     // the same times v, without H
 //
-// Each comes in two forms: of a function of one Tensor, which is given as a Tensor, and of a
-// function of several, which are given as a vector.  Both take their arguments in PyTorch's order.
+// Each comes in two forms: for a function of one Tensor, and for a function of a vector of Tensors.
+// Both take their arguments in PyTorch's order.
 //
 // In all of them:
 // - The inputs need not require a gradient, and no grad() of any Tensor changes.  One Tensor may be
 //   given as several inputs: each has its own derivative.
-// - Where an output does not depend on an input, the derivative is zero (PyTorch's strict=False).
-// - With create_graph the results can be differentiated again, in the inputs, in v, and in whatever
-//   else the function uses; else they are constants.
-// - v must have the shapes and dtypes of what it is multiplied with, else ShapeError or DTypeError;
-//   ValueError if there are too many or too few.  It may be left out where that is one Tensor of
-//   one element: then it is 1.
-// - Whatever the function throws passes through.
+// - If an output does not depend on an input, the derivative is zero (PyTorch's strict=False).
+// - With create_graph the results can be differentiated again, by the inputs, by v, and by all else
+//   that the function uses; otherwise they are constants.
+// - v must have the shapes and dtypes of its counterparts, else ShapeError or DTypeError;
+//   ValueError
+//   for another number of Tensors.  Without v, a counterpart of one element gets 1.
+// - Errors of the function pass through.
 
 /// The outputs y = f(x) and vᵀJ, which has the shapes of the inputs: one backward run.
 /// v has the shapes of the outputs.

@@ -25,10 +25,10 @@ namespace {
 
 using Pairs = std::vector<std::vector<JudgedPair>>;  // by output and leaf
 
-constexpr std::size_t most_judged = 16;   // wrong elements of a pair; more are wrong by eps alone
+constexpr std::size_t most_judged = 16;   // wrong elements of a pair; beyond that eps alone decides
 constexpr std::size_t most_listed = 100;  // unchecked ones of a pair
 
-// Thrown: a check ends before there is anything to compare.
+// Thrown to end a check before there is anything to compare.
 struct Refusal {
   GradcheckReason reason;
   std::string explanation;
@@ -58,10 +58,10 @@ class Analytic {
       outputs_ = f.with_graph();
       for (const Trace::Event& event : trace.events())
         if (event.output.requires_grad())
-          made_.insert_or_assign(event.output.impl().node.get(), elements(event.output));
+          made_.insert_or_assign(event.output.identity().node.get(), elements(event.output));
       shapes_ = shapes_of(outputs_);
       check_unchanged(snapshot, "the function");
-      again_ = f.with_graph();  // traced, too: checkpoint() sums in another order where it is not
+      again_ = f.with_graph();  // traced: observers change checkpoint()'s order of sums
     }
     f.check_shapes(again_, shapes_);
     if (const std::string differs = two_results(outputs_, again_); !differs.empty())
@@ -71,17 +71,17 @@ class Analytic {
   }
 
   const std::vector<Shape>& shapes() const { return shapes_; }
-  // The size of the numbers that round in each element of the outputs: the sum of
-  // |d element / d value * value| over all values on the way to it.
-  const Numbers& scales() const { return scales_; }
+  // The size of the numbers that round in each element of the outputs: the sum of |d element / d
+  // value * value| over all values that lead to it.
+  const Doubles& scales() const { return scales_; }
 
-  // d outputs[i] / d leaves for a cotangent; undefined where the graph does not lead.
+  // d outputs[i] / d leaves for a cotangent; undefined without a path in the graph.
   std::vector<Tensor> rows(std::size_t i, const Tensor& cotangent,
                            const OnGradient& on_gradient = {}) const {
     return gradients({outputs_[i]}, f_.tensors(), {cotangent}, {.retain_graph = true}, on_gradient);
   }
 
-  // The Jacobian of every output in every leaf; computed twice.
+  // The Jacobian of every output by every leaf; computed twice.
   Pairs jacobians() {
     const auto& leaves = f_.leaves();
     Pairs found(outputs_.size());
@@ -107,7 +107,7 @@ class Analytic {
               made != made_.end() && std::ssize(made->second) == gradient.numel())
             add(gradient, made->second);
         });
-        // Once more through the same graph, to catch a formula that a run changes; and every row
+        // Runs the same graph once more, to detect a formula that a run changes, and every row
         // through the graph of another call.
         if (j == 0)
           compare(first, rows(i, e), i, j);
@@ -131,7 +131,7 @@ class Analytic {
       compare(rows[i], gradients({again_[i]}, f_.tensors(), {v[i]}, {.retain_graph = true}), i, {});
   }
 
-  // A zero cotangent must give zero.  Values that are not finite are found in the Jacobian.
+  // A zero cotangent must give zero.  The Jacobian shows values that are not finite.
   void check_zero() const {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const auto zero = rows(i, zeros_like(outputs_[i]));
@@ -158,7 +158,7 @@ class Analytic {
         const std::size_t m = v.numel(), n = all[k].numel();
         auto limits = Tolerance{.atol = options_.atol, .rtol = options_.rtol}.scaled(
             INFINITY, scale_of(scales_), typical_size(elements(f_.leaves()[k].x)));
-        limits.atol = std::max(limits.atol, 1e-14 * steepest_);  // which may cancel
+        limits.atol = std::max(limits.atol, 1e-14 * steepest_);  // products that may cancel
         for (std::size_t a = 0; a < n; ++a) {
           double sum = 0, size = 0;
           for (std::size_t j = 0; j < m; ++j) {
@@ -178,8 +178,8 @@ class Analytic {
     }
   }
 
-  // Outputs that differ without a graph: a gradient that is another one under create_graph.
-  std::optional<Refusal> other_reading() const {
+  // Outputs that differ without a graph suggest another gradient under create_graph.
+  std::optional<Refusal> differs_under_create_graph() const {
     const double rounding = 1e-12 * scale_of(scales_);
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const auto a = elements(outputs_[i]), b = elements(values_[i]);
@@ -188,7 +188,7 @@ class Analytic {
             std::max(rounding, 1e-10 * scale_of(b)) + options_.rtol * std::abs(b[j]))
           return Refusal{GradcheckReason::unknown,
                          fmt::format("{} is {:.9g} under create_graph and {:.9g} without: a "
-                                     "backward formula has two readings that differ",
+                                     "backward formula gives different gradients",
                                      at(f_.output_name(i), j, shapes_[i]), a[j], b[j])};
     }
     return {};
@@ -220,8 +220,8 @@ class Analytic {
   const GradcheckOptions& options_;
   std::vector<Tensor> outputs_, again_, values_;  // of two graphs, and of none
   std::vector<Shape> shapes_;
-  std::unordered_map<const Node*, Numbers> made_;  // the outputs of ops
-  Numbers scales_;
+  std::unordered_map<const Node*, Doubles> made_;  // the outputs of ops
+  Doubles scales_;
   double steepest_ = 0;  // the largest gradient of a value
 };
 
@@ -247,7 +247,7 @@ class Check {
         if (!report_.fast_mode)
           full();
       } catch (...) {
-        // If it did, that is why the rest failed.
+        // A change of the inputs explains any later failure.
         check_unchanged(snapshot_, "the function, or its backward,");
         throw;
       }
@@ -292,7 +292,7 @@ class Check {
                                  [&](const auto& row) { return std::ranges::any_of(row, pred); });
     };
     if (!refusal && any([](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; }))
-      excuse();
+      mark_unchecked();
     const std::string cast =
         any([](const JudgedPair& pair) { return pair.refined; }) ? float32_op(f_) : "";
     add_pairs();
@@ -310,7 +310,7 @@ class Check {
   // Fills in the pairs.  A refusal is reported after the Jacobian, which shows the effect.
   std::optional<Refusal> compare() {
     std::optional<Refusal> refusal;
-    Numbers scales;  // of all elements of all outputs
+    Doubles scales;  // of all elements of all outputs
     {
       Analytic analytic(f_, snapshot_, options_);
       shapes_ = analytic.shapes();
@@ -318,7 +318,7 @@ class Check {
       scales = analytic.scales();
       Generator generator(options_.seed);
       try {
-        refusal = analytic.other_reading();
+        refusal = analytic.differs_under_create_graph();
         analytic.check_zero();
         analytic.check_linear(pairs_, generator);
       } catch (const Refusal& found) {
@@ -327,16 +327,16 @@ class Check {
     }  // the graphs are gone
     check_unchanged(snapshot_, "the backward");
     const Probe probe = f_.probe(shapes_, std::move(scales));
-    const Numbers half = at_half(probe);
+    const Doubles half = at_half(probe);
     for (std::size_t k = 0; k < f_.leaves().size(); ++k)
       judge(probe, half, k);
     return refusal;
   }
 
-  // The outputs where all elements of all leaves are 0.5; empty if none is infinite here, or if f
-  // refuses 0.5.  An output that is finite there is infinite here because of its arguments.
-  static Numbers at_half(const Probe& probe) {
-    if (std::ranges::none_of(probe.here, [](double y) { return std::isinf(y); }))
+  // The outputs with all leaves' elements at 0.5; empty if no output is infinite, or if f rejects
+  // 0.5.  An infinite output that is finite there depends on its arguments.
+  static Doubles at_half(const Probe& probe) {
+    if (std::ranges::none_of(probe.center, [](double y) { return std::isinf(y); }))
       return {};
     Point half;
     for (const Leaf& leaf : probe.leaves)
@@ -348,20 +348,20 @@ class Check {
     }
   }
 
-  // Fills in the numeric Jacobians in a leaf, column by column.
-  void judge(const Probe& probe, const Numbers& half, std::size_t k) {
+  // Fills in the numeric Jacobians by a leaf, column by column.
+  void judge(const Probe& probe, const Doubles& half, std::size_t k) {
     const Leaf& leaf = probe.leaves[k];
     const std::size_t n = leaf.values.size();
     const Tolerance base = tolerance_of(options_);
     std::vector<std::pair<std::size_t, std::size_t>> rows;  // (i, j) of each element of the outputs
-    Numbers in_row;                                         // the largest derivative of it
+    Doubles in_row;                                         // the largest derivative in each row
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
       JudgedPair& pair = pairs_[i][k];
       const std::size_t m = numel(shapes_[i]);
       const auto scales = std::span(probe.scales).subspan(rows.size(), m);
       pair.largest = scale_of({pair.analytic.data(), pair.analytic.size()});
       pair.tolerance =
-          base.scaled(pair.largest, scale_of(scales), leaf.typical).beside(pair.largest);
+          base.scaled(pair.largest, scale_of(scales), leaf.typical).with_rounding_of(pair.largest);
       pair.verdicts.resize(pair.analytic.size());
       for (std::size_t j = 0; j < m; ++j) {
         rows.emplace_back(i, j);
@@ -376,10 +376,10 @@ class Check {
         JudgedPair& pair = pairs_[i][k];
         const double analytic = pair.analytic.data()[j * n + a];
         const Tolerance tolerance =
-            base.scaled(pair.largest, probe.scales[at], axis.size).beside(in_row[at]);
+            base.scaled(pair.largest, probe.scales[at], axis.size).with_rounding_of(in_row[at]);
         differences.set_tolerance(tolerance);
         const bool by_arguments = at < half.size() && std::isfinite(half[at]);
-        const Judgement found = std::isinf(probe.here[at]) && analytic != 0 &&
+        const Judgement found = std::isinf(probe.center[at]) && analytic != 0 &&
                                         (!std::isfinite(analytic) || f_.is_second() || by_arguments)
                                     ? Judgement{Verdict::unchecked, GradcheckReason::not_finite}
                                     : judged(pair, differences, at, analytic, tolerance);
@@ -388,12 +388,12 @@ class Check {
         if (found.verdict == Verdict::wrong && found.reason == GradcheckReason::rounding)
           pair.rounded.insert(j * n + a);
         if (found.verdict == Verdict::unchecked)
-          leave_out({i, k, j, a}, found.reason, found.because());
+          add_unchecked({i, k, j, a}, found.reason, found.because());
       }
     }
   }
 
-  // Judges by the step of eps and, if that does not decide, by others, until enough are wrong.
+  // Judges by the step of eps and, if that is not conclusive, by others, until enough are wrong.
   static Judgement judged(JudgedPair& pair, Differences& differences, std::size_t at,
                           double analytic, const Tolerance& tolerance) {
     const std::pair<std::size_t, double> one{at, 1.0};
@@ -411,7 +411,7 @@ class Check {
     return found;
   }
 
-  void leave_out(const Place& at, GradcheckReason reason, const std::string& because) {
+  void add_unchecked(const Place& at, GradcheckReason reason, const std::string& because) {
     const CheckedLeaf& leaf = f_.leaves()[at.k];
     const Shape &of = shapes_[at.i], &in = leaf.x.shape();
     JudgedPair& pair = pairs_[at.i][at.k];
@@ -421,8 +421,9 @@ class Check {
     const auto same = [&](const GradcheckUnchecked& u) {
       return u.output == at.i && u.input == leaf.position;
     };
-    if (static_cast<std::size_t>(std::ranges::count_if(report_.left_out, same)) < most_listed)
-      report_.left_out.push_back(
+    if (static_cast<std::size_t>(std::ranges::count_if(report_.unchecked_elements, same)) <
+        most_listed)
+      report_.unchecked_elements.push_back(
           {at.i, leaf.position, position(of, at.j), position(in, at.a), reason,
            fmt::format("d {} {} / d {} {}: {}", f_.output_name(at.i), place(at.j, of), leaf.name,
                        place(at.a, in), because)});
@@ -439,7 +440,7 @@ class Check {
     }
   }
 
-  // ---- right ops in a row ----
+  // ---- right ops with a wrong sum ----
 
   template <class Visit>
   void each_wrong(const Visit& visit) {
@@ -455,7 +456,7 @@ class Check {
 
   // Whether some output has no slope along an element.
   bool no_slope_along(const Place& at) const {
-    if (f_.is_second())  // the formulas of first derivatives are not the user's
+    if (f_.is_second())  // first derivatives' formulas are not the user's
       return true;
     const auto n = static_cast<std::size_t>(f_.leaves()[at.k].x.numel());
     for (const auto& row : pairs_)
@@ -465,11 +466,11 @@ class Check {
     return false;
   }
 
-  // If all ops are right, some elements that look wrong are unchecked: NaN that an infinite slope
-  // of an op makes, along an element where an output has no slope either; numbers that rounding may
-  // hide; and numbers that are right nearby, because ops take one side each of their kinks.  A
-  // wrong op is named.
-  void excuse() {
+  // If all ops are right, some elements that look wrong are unchecked: NaN from an infinite slope
+  // of an op, along an element where an output has no slope either; numbers that rounding may hide;
+  // and gradients that are right at nearby points, because ops take one side each of their kinks.
+  // A wrong op is named.
+  void mark_unchecked() {
     const SpecialPlaces places = special_places(f_, options_);
     for (auto& row : pairs_)
       for (JudgedPair& pair : row)
@@ -479,9 +480,9 @@ class Check {
     bool finite = false;
     std::vector<Place> excused;
     each_wrong([&](const Place& at, JudgedPair& pair, std::size_t element) {
-      if (places.ops > 1 && pair.rounded.contains(element))  // one alone is checked no better
-        return leave_out(at, GradcheckReason::rounding,
-                         "each op is right, and numbers of size 1 on the way lose as much");
+      if (places.ops > 1 && pair.rounded.contains(element))  // for a single op this proves nothing
+        return add_unchecked(at, GradcheckReason::rounding,
+                             "each op is right, and numbers of size 1 on the way lose as much");
       if (std::isfinite(pair.analytic.data()[element])) {
         finite = true;
         return;
@@ -491,30 +492,30 @@ class Check {
         excused.push_back(at);
     });
     for (const Place& at : excused)
-      leave_out(at, GradcheckReason::not_finite,
-                fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here",
-                            places.infinite));
+      add_unchecked(at, GradcheckReason::not_finite,
+                    fmt::format("infinite or NaN, as {}, has an infinite or NaN slope here",
+                                places.infinite));
     if (!finite || !places.kink)
       return;
-    Probe here = f_.probe(shapes_);
-    for (Leaf& leaf : here.leaves)
+    Probe probe = f_.probe(shapes_);
+    for (Leaf& leaf : probe.leaves)
       leaf.even_out();
-    const LinePoint away{.away = 1e-3, .seed = options_.seed + 1};
-    const Moved moved(f_.leaves(), here.moved({Point(here.leaves.size())}, away));
+    const LinePoint jittered{.jitter = 1e-3, .seed = options_.seed + 1};
+    const Moved moved(f_.leaves(), probe.moved({Point(probe.leaves.size())}, jittered));
     Check nearby(f_, inputs_, options_);
     nearby.compare();
     each_wrong([&](const Place& at, JudgedPair&, std::size_t element) {
       if (nearby.pairs_[at.i][at.k].verdicts[element] == Verdict::right)
-        leave_out(at, GradcheckReason::kink,
-                  "a kink within the function: nearby, its gradient is right");
+        add_unchecked(at, GradcheckReason::kink,
+                      "a kink within the function: nearby, its gradient is right");
     });
   }
 
   // ---- products of random vectors ----
 
   // A random vector of length 1; 0 where x is not finite, because that cannot be moved.
-  static Numbers random_direction(const Tensor& x, Generator& generator) {
-    Numbers u = elements(x);
+  static Doubles random_direction(const Tensor& x, Generator& generator) {
+    Doubles u = elements(x);
     double squares = 0;
     for (double& e : u) {
       e = std::isfinite(e) ? generator.normal() : 0;
@@ -538,7 +539,7 @@ class Check {
         v.push_back(like(y, random_direction(y, generator)));
         rows.push_back(analytic.rows(i, v[i]));
       }
-      if (analytic.other_reading())
+      if (analytic.differs_under_create_graph())
         return false;
       analytic.check_zero();
       analytic.check_again(v, rows);
@@ -549,8 +550,8 @@ class Check {
     for (std::size_t k = 0; k < f_.leaves().size(); ++k) {
       const CheckedLeaf& leaf = f_.leaves()[k];
       Direction direction{Point(probe.leaves.size())};
-      const Numbers u = direction.by[k] = random_direction(leaf.x, generator);
-      const Numbers moved = really_moved(leaf.x, u, options_.eps);
+      const Doubles u = direction.by[k] = random_direction(leaf.x, generator);
+      const Doubles moved = really_moved(leaf.x, u, options_.eps);
       for (std::size_t a = 0; a < moved.size(); ++a) {
         const auto flows = [&](const auto& row) {
           return row[k].defined() && row[k].template data<double>()[a] != 0;
@@ -568,7 +569,7 @@ class Check {
             empty_array<double>(Shape{1, 1}), empty_array<double>(Shape{1, 1}), {Verdict::right}};
         pair.reached = rows[i][k].defined();
         const double analytic = dot(or_zeros(rows[i][k], moved.size()), moved);
-        const auto values = std::span(probe.here).subspan(offset, numel(shapes_[i]));
+        const auto values = std::span(probe.center).subspan(offset, numel(shapes_[i]));
         differences.set_tolerance(tolerance_of(options_).scaled(
             std::abs(analytic), scale_of(values), probe.leaves[k].typical));
         const Judgement found = differences.first(weights, analytic);
@@ -586,11 +587,11 @@ class Check {
 
   // ---- zeros ----
 
-  // For each leaf, whether the gradient of a random cotangent is not 0 where leaf k is normal.
+  // For each leaf, whether a random cotangent's gradient is not 0 if leaf k is normal.
   std::vector<bool> nonzero_where(std::size_t k, std::uint64_t seed) const {
     Generator generator(seed);
     const Tensor& x = f_.leaves()[k].x;
-    Numbers normal = elements(randn(x.shape(), generator, DType::float64));
+    Doubles normal = elements(randn(x.shape(), generator, DType::float64));
     for (std::size_t i = 0; i < normal.size(); ++i)
       if (const double own = x.data<double>()[i]; !std::isfinite(own))
         normal[i] = own;  // a mask's -inf stays
@@ -607,13 +608,13 @@ class Check {
       for (std::size_t other = 0; other < found.size(); ++other)
         if (found[other].defined())
           nonzero[other] = scale_of(elements(found[other])) > 0;
-    } catch (const std::exception&) {  // f is not for such values
+    } catch (const std::exception&) {  // f does not accept such values
     }
     return nonzero;
   }
 
-  // Counts the zeros of each input.  A Jacobian that is 0 everywhere agrees with anything that
-  // computes nothing: looks for a point where it is not, and says so in the message.
+  // Counts the zeros of each input.  A Jacobian of zeros would agree with a constant function:
+  // looks for a point where it is not zero, and names that in the message.
   void count_zeros() {
     constexpr std::uint64_t last_seed = 3;
     const auto all_zero = [](const GradcheckZeros& z) {
@@ -650,7 +651,7 @@ class Check {
             report_.fast_mode
                 ? z.input_name
                 : fmt::format("{} ({} of {} elements)", z.input_name, z.zeros, z.elements));
-    // The second derivative of a linear function is 0, which needs no words.
+    // The second derivative of a linear function is expected to be 0.
     if (f_.is_second())
       by_point.erase("");
     for (const auto& [point, names] : by_point)
@@ -666,7 +667,7 @@ class Check {
   const CheckedFunction& f_;
   const std::vector<Tensor>& inputs_;
   const GradcheckOptions& options_;
-  const ModeGuard mode_{{true, nullptr}};  // ops of a Snapshot are not the user's either
+  const ModeGuard mode_{{true, nullptr}};  // a Snapshot's ops are not the user's
   const Snapshot snapshot_;
   GradcheckReport report_;
   std::vector<Shape> shapes_;
@@ -695,7 +696,7 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
   std::vector<Tensor> all = inputs;
   GradcheckOptions named = options;
   const CheckedFunction second = gradient_of(first, all, named);
-  before.changes();  // run() will say them
+  before.changes();  // run() reports them
   return Check(second, all, named).run();
 }
 
@@ -707,14 +708,14 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   const ModeGuard mode({true, nullptr});
   Generator generator(options.seed);
   std::vector<Tensor> v, analytic;
-  Numbers weights;
+  Doubles weights;
   EpsSweep sweep;
   {
     const auto outputs = checked.with_graph();
-    sweep.reading = before.changes();
-    if (sweep.reading.empty())
-      sweep.reading = two_results(outputs, checked.with_graph());
-    if (!sweep.reading.empty())
+    sweep.conclusion = before.changes();
+    if (sweep.conclusion.empty())
+      sweep.conclusion = two_results(outputs, checked.with_graph());
+    if (!sweep.conclusion.empty())
       return sweep;
     for (const Tensor& y : outputs) {
       v.push_back(random_signed(y.shape(), generator));
@@ -726,7 +727,7 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   // Every element moves by about eps, so that a kink near any of them is met.
   std::vector<Direction> directions;
   for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
-    Numbers u = elements(random_signed(checked.leaves()[k].x.shape(), generator));
+    Doubles u = elements(random_signed(checked.leaves()[k].x.shape(), generator));
     for (std::size_t i = 0; i < u.size(); ++i)
       if (!std::isfinite(probe.leaves[k].values[i]))
         u[i] = 0;
@@ -736,18 +737,18 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
   const auto gradient = [&](std::size_t k) {
     return or_zeros(analytic[k], probe.leaves[k].values.size());
   };
-  bool seen = false;  // beside rounding
+  bool seen = false;  // above rounding
   for (int digits = 1; digits <= 10; ++digits) {
     EpsSweep::Point point{std::pow(10.0, -digits), -1, ""};
     for (std::size_t k = 0; k < directions.size(); ++k) {
       const Line line = probe.line(directions[k]);
-      const Numbers above = line.at({.t = point.eps}), below = line.at({.t = -point.eps});
+      const Doubles above = line.at({.t = point.eps}), below = line.at({.t = -point.eps});
       double numeric = 0, rounding = 0;
       for (std::size_t j = 0; j < above.size(); ++j) {
         numeric += weights[j] * difference(above[j], below[j]) / (2 * point.eps);
         rounding += 0x1p-53 * std::abs(weights[j]) * (std::abs(above[j]) + std::abs(below[j]));
       }
-      const Numbers moved = really_moved(checked.leaves()[k].x, directions[k].by[k], point.eps);
+      const Doubles moved = really_moved(checked.leaves()[k].x, directions[k].by[k], point.eps);
       const double exact = dot(gradient(k), moved);
       const double size = std::max(std::abs(exact), 1e-3 * std::abs(numeric));
       const double error = exact == numeric ? 0 : std::abs(exact - numeric) / size;
@@ -761,14 +762,14 @@ EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
     }
     sweep.points.push_back(point);
   }
-  sweep.reading = seen
-                      ? reading_of(sweep)
-                      : "no digit is left: rounding changes the function by more than any eps does";
-  // Steps of one size may be too large for all elements, as of log at 1e-12.
-  if (sweep.reading.starts_with("flat"))
+  sweep.conclusion =
+      seen ? conclusion_of(sweep)
+           : "no digit is left: rounding changes the function by more than any eps does";
+  // Equal steps may be too large for some elements, as for log at 1e-12.
+  if (sweep.conclusion.starts_with("flat"))
     if (const GradcheckReport report = gradcheck(f, inputs, options);
         report && report.unchecked == 0)
-      sweep.reading = fmt::format(
+      sweep.conclusion = fmt::format(
           "right: no eps agrees, but steps of the sizes of the elements do, largest error {:.2g}",
           report.worst_error);
   return sweep;

@@ -1,4 +1,4 @@
-// Why a Jacobian disagrees, and what a GradcheckReport holds, as numbers, as text and as a map.
+// Reasons for a wrong Jacobian, and a GradcheckReport's contents as numbers, text and map.
 
 #include <xgrad/autograd/check/probe.hpp>
 
@@ -31,7 +31,7 @@ Finding finding(Reason reason, fmt::format_string<Args...> text, Args&&... args)
 
 constexpr std::size_t most_named = 4;  // elements in a list
 
-// Names the sizes in the shapes that are c, 1 / c, c^2 or 1 / c^2.
+// Names sizes in the shapes that equal c, 1 / c, c^2 or 1 / c^2.
 std::string counts_like(double c, const GradcheckPair& pair) {
   std::vector<std::string> found;
   const auto compare = [&](const std::string& what, std::size_t size) {
@@ -88,7 +88,8 @@ class Jacobians {
     return true;
   }
 
-  // c, if A = c B in all elements, or in all that disagree; and how many elements show it.
+  // c, if A = c B in all elements, or in all that disagree; and the number of elements that show
+  // it.
   struct Ratio {
     double c;
     std::size_t elements;
@@ -118,7 +119,7 @@ class Jacobians {
     return Ratio{c, significant};
   }
 
-  // Which columns and which rows have wrong elements: "3 of 12 elements of input 0: (0, 1), ..."
+  // The columns and rows with wrong elements: "3 of 12 elements of input 0: (0, 1), ..."
   std::string pattern() const {
     std::vector<bool> rows(m_), columns(n_);
     bool diagonal = m_ == n_;
@@ -208,8 +209,8 @@ Maybe factor(const Jacobians& numbers, const GradcheckPair& pair, bool everywher
       inverse.empty() ? fmt::format("{:.6g}", 1 / r->c) : inverse.substr(0, inverse.find(' ')));
 }
 
-// Where element `flat` of a shape goes if its last two dimensions are taken for swapped: memory
-// holds (..., q, p) where (..., p, q) is meant.
+// The index of element `flat` if the last two dimensions are mistaken for swapped: memory holds
+// (..., q, p) instead of (..., p, q).
 std::size_t swapped(std::size_t flat, const Shape& shape) {
   const std::size_t p = shape[shape.size() - 2], q = shape.back();
   const std::size_t matrix = flat / (p * q), at = flat % (p * q);
@@ -240,8 +241,8 @@ Maybe transposed(const Jacobians& numbers, const GradcheckPair& pair) {
 
 void explain(GradcheckPair& pair, const JudgedPair& judged) {
   const Jacobians numbers(pair, judged);
-  // The surest reasons first, and a special case (no gradient at all) before the general one (a
-  // wrong factor).
+  // The surest reasons come first, and a special case (no gradient at all) before the general one
+  // (a wrong factor).
   Maybe found;
   const auto otherwise = [&found](const auto& test) { found = found ? found : test(); };
   if (!std::ranges::all_of(numbers.analytic(), [](double a) { return std::isfinite(a); }))
@@ -306,8 +307,8 @@ GradcheckPair detail::summarized(const CheckedFunction& f, std::size_t output, c
     const double error = std::abs(a[i] - n[i]);
     const double size = std::isfinite(error) ? error / std::max(1.0, std::abs(n[i])) : INFINITY;
     pair.worst_error = std::max(pair.worst_error, size);
-    // The worst element that disagrees is reported; if all agree, the worst of all.  If
-    // several differ by rounding alone, it is the first, the same one with every compiler.
+    // Reports the worst disagreeing element; if all agree, the worst of all.  If several differ by
+    // rounding alone, the first, which is the same with every compiler.
     const bool first_to_disagree = !agrees && pair.disagree == 0;
     if (first_to_disagree || (agrees == (pair.disagree == 0) && size > largest * (1 + 1e-6))) {
       worst = i;
@@ -351,7 +352,7 @@ void detail::sum_up(GradcheckReport& report, const char* caller, bool strict) {
   const std::string unchecked = report.unchecked == 0
                                     ? ""
                                     : fmt::format("; {} unchecked, the first: {}", report.unchecked,
-                                                  report.left_out[0].message);
+                                                  report.unchecked_elements[0].message);
   report.ok = report.reason == GradcheckReason::none;
   if (report.ok) {
     report.message = fmt::format(
@@ -364,8 +365,8 @@ void detail::sum_up(GradcheckReport& report, const char* caller, bool strict) {
       report.message += "; " + report.explanation;
     if (strict && report.unchecked > 0) {
       report.ok = false;
-      report.reason = report.left_out[0].reason;
-      report.explanation = report.left_out[0].message;
+      report.reason = report.unchecked_elements[0].reason;
+      report.explanation = report.unchecked_elements[0].message;
     }
     return;
   }
@@ -431,7 +432,7 @@ std::string GradcheckReport::table() const {
   for (const GradcheckPair& p : pairs)
     if (p.disagree > 0)
       text += fmt::format("d {} / d {}: {}\n", p.output_name, p.input_name, p.explanation);
-  for (const GradcheckUnchecked& u : left_out)
+  for (const GradcheckUnchecked& u : unchecked_elements)
     text += "unchecked: " + u.message + "\n";
   for (const std::string& note : notes)
     text += "note: " + note + "\n";
@@ -449,8 +450,8 @@ Tensor GradcheckReport::error_map(std::size_t output, std::size_t input) const {
 
 // ---- sweeps ----
 
-// Reads the shape of the curve.
-std::string detail::reading_of(const EpsSweep& sweep) {
+// Concludes from the shape of the curve.
+std::string detail::conclusion_of(const EpsSweep& sweep) {
   constexpr double agreement = 1e-3;     // GradcheckOptions' rtol: below it, differences agree
   constexpr double float64_best = 1e-6;  // a smooth function reaches this easily
   const auto& points = sweep.points;
@@ -475,7 +476,7 @@ std::string detail::reading_of(const EpsSweep& sweep) {
         "rounding wins from eps {:.0e} on, far too early for float64: the function computes in "
         "float32 inside, or large values cancel",
         best.eps);
-  // From disagreement to agreement in one step: eps^2 alone would fall by 100 only.
+  // From disagreement to agreement in one step: eps^2 alone would fall only by 100.
   for (std::size_t i = 0; i + 1 < points.size(); ++i)
     if (points[i].error > 1e-2 && points[i + 1].error < 1e-4 * points[i].error &&
         points[i].eps < 1e-2)
@@ -508,7 +509,7 @@ std::string EpsSweep::table() const {
     text += fmt::format("{:<7.0e} {:>8.1e}  {:<{}}  |{}{}\n", p.eps, p.error, p.input, width,
                         std::string(length, '#'), &p == &best() ? "  <- smallest" : "");
   }
-  return text + reading + "\n";
+  return text + conclusion + "\n";
 }
 
 }  // namespace xgrad

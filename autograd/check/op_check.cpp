@@ -17,16 +17,16 @@
 namespace xgrad::detail {
 namespace {
 
-// While it lives, a hook in place of all others of a Tensor.
+// While it lives, a hook replaces all hooks of a Tensor.
 class HookGuard {
  public:
   HookGuard(const Tensor& x, Node::Hook hook)
-      : x_(x), before_(std::exchange(x.impl().node->hooks, {})) {
+      : x_(x), before_(std::exchange(x.identity().node->hooks, {})) {
     x_.register_hook(std::move(hook));
   }
   HookGuard(const HookGuard&) = delete;
   HookGuard& operator=(const HookGuard&) = delete;
-  ~HookGuard() { x_.impl().node->hooks = std::move(before_); }
+  ~HookGuard() { x_.identity().node->hooks = std::move(before_); }
 
  private:
   Tensor x_;
@@ -41,7 +41,7 @@ RecordedOp::RecordedOp(const Trace::Event& event) : event_(event) {
     if (!x.defined() || !x.requires_grad())
       continue;
     const auto same = std::ranges::find_if(sources_, [&](const auto& inputs) {
-      return event.inputs[inputs[0]].impl().node == x.impl().node;
+      return event.inputs[inputs[0]].identity().node == x.identity().node;
     });
     if (same != sources_.end()) {
       same->push_back(i);
@@ -61,7 +61,7 @@ std::vector<Tensor> RecordedOp::inputs_with(const std::vector<Tensor>& values) c
 }
 
 Tensor RecordedOp::replay(const std::vector<Tensor>& values) const {
-  const std::shared_ptr<Node>& node = event_.output.impl().node;
+  const std::shared_ptr<Node>& node = event_.output.identity().node;
   return record(event_.op, inputs_with(values), event_.forward,
                 [node](Context& ctx) {
                   check<GraphError>(node->backward(ctx),
@@ -78,7 +78,7 @@ std::vector<Tensor> RecordedOp::gradients(const Tensor& cotangent, bool create_g
 
 bool RecordedOp::hooked(const Tensor& cotangent) const {
   Tensor g = cotangent;
-  const auto hooks = event_.output.impl().node->hooks;  // a copy: a hook may remove itself
+  const auto hooks = event_.output.identity().node->hooks;  // a copy: a hook may remove itself
   for (const auto& [id, hook] : hooks)
     if (const Tensor replacement = hook(g); replacement.defined())
       g = replacement;
@@ -90,7 +90,8 @@ std::vector<Tensor> RecordedOp::second_gradients(const Tensor& number,
   if (!number.defined() || !number.requires_grad())
     return std::vector<Tensor>(sources() + 1);
   // A graph leads to the sources through saved inputs, and to the leaves of a replay through its
-  // saved output.  The gradient of a source is not passed on: one source may be made of another.
+  // saved output.  A source's gradient is not passed on, because one source may be computed from
+  // another.
   std::vector<Tensor> targets = leaves_, through_inputs(sources());
   targets.push_back(cotangent);
   std::vector<std::unique_ptr<HookGuard>> hooks;
@@ -119,23 +120,23 @@ Probe RecordedOp::probe() const {
   }};
   for (std::size_t k = 0; k < sources(); ++k)
     probe.leaves.emplace_back(elements(source(k)));
-  probe.here = probe.at(Point(sources()), 0);
+  probe.center = probe.at(Point(sources()), 0);
   return probe;
 }
 
 Mask RecordedOp::without_derivative() const {
   const ModeGuard plain({false, nullptr});
   const Tensor y = event_.output.detach();
-  const Mask here = infinite(y), nan = ~isfinite(y) & ~here;
-  if (!any(here))
+  const Mask infinities = infinite(y), nan = ~isfinite(y) & ~infinities;
+  if (!any(infinities))
     return nan;
   std::vector<Tensor> half;
   for (const Tensor& x : event_.inputs)
     half.push_back(x.defined() ? full_like(x.detach(), 0.5) : x);
   try {
-    return nan | (here & ~infinite(event_.forward(half)));
+    return nan | (infinities & ~infinite(event_.forward(half)));
   } catch (const std::exception&) {
-    return nan;  // it refuses such inputs
+    return nan;  // it rejects such inputs
   }
 }
 
@@ -148,7 +149,8 @@ using OpVerdict = OpCheck::Verdict;
 
 constexpr std::size_t most_suspects = 64;
 
-// Outputs beside which the others are rounding (of a mask of -1e9, say): they are checked alone.
+// Large outputs, next to which others are mere rounding (as with a mask of -1e9), are checked
+// alone.
 Mask large_outputs(const Tensor& output) {
   const double others = typical_size(elements(output));
   return isfinite(output.detach()) &
@@ -188,19 +190,19 @@ class OpChecker {
         w_[k][i] *= probe_.leaves[k].sizes[i];
     }
     for (const auto& [j, v] : weights_)
-      if (std::isfinite(probe_.here.at(j)))
-        scale_ += std::abs(v * probe_.here[j]);
+      if (std::isfinite(probe_.center.at(j)))
+        scale_ += std::abs(v * probe_.center[j]);
   }
 
   void run() {
     const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
-    if (!std::ranges::equal(probe_.here, elements(event_.output), same))
+    if (!std::ranges::equal(probe_.center, elements(event_.output), same))
       return wrong(
           "its forward, run again on the same inputs, gives another value; it must be a function "
           "of its inputs alone");
     if (!v_.empty() && weights_.empty()) {
       check_.infinite = true;
-      return unchecked("all its outputs are infinite or NaN, as its inputs make them");
+      return unchecked("all its outputs are infinite or NaN because of its inputs");
     }
     check_.verdict = OpVerdict::right;
     const auto ordinary = gradients(false), again = gradients(false);
@@ -214,7 +216,7 @@ class OpChecker {
           "two runs of its backward give different gradients: does it draw random numbers, or keep "
           "state?");
     for (std::size_t k = 0; k < op_.sources(); ++k) {
-      const Numbers &x = probe_.leaves[k].values, g = or_zeros(ordinary[k], x.size());
+      const Doubles &x = probe_.leaves[k].values, g = or_zeros(ordinary[k], x.size());
       for (std::size_t i = 0; i < x.size(); ++i)
         if (const double part = std::abs(g[i] * x[i]); std::isfinite(part))
           scale_ += part;
@@ -227,7 +229,7 @@ class OpChecker {
       return;
     const auto recorded = gradients(true);
     if (check_.verdict == OpVerdict::right)
-      readings_agree(ordinary, recorded);
+      compare_with_create_graph(ordinary, recorded);
     if (check_.verdict == OpVerdict::right && options_.second_order)
       second_order();
   }
@@ -263,19 +265,19 @@ class OpChecker {
 
   // ---- verdicts ----
 
-  Tolerance tolerance(const Numbers& analytic, double arguments) const {
+  Tolerance tolerance(const Doubles& analytic, double arguments) const {
     return Tolerance{.eps = options_.eps, .atol = options_.atol, .rtol = options_.rtol}
         .scaled(scale_of(analytic), scale_, arguments)
-        .beside(scale_of(analytic));
+        .with_rounding_of(scale_of(analytic));
   }
 
-  // 0 times infinity, where some outputs are left out.
-  bool no_slope(double analytic) const { return left_out_ && !std::isfinite(analytic); }
+  // 0 times infinity, if some outputs have no derivative.
+  bool no_slope(double analytic) const { return no_derivative_ && !std::isfinite(analytic); }
 
-  // The verdict on the gradient of a source along these elements: of the weighted sum of the
-  // outputs, or of the only output of a probe.
+  // The verdict on the gradient of a source along these elements: for the weighted sum of the
+  // outputs, or for the only output of a probe.
   Judgement judge(const Probe& probe, Weights weights, std::size_t k, Elements at,
-                  const Numbers& analytic) const {
+                  const Doubles& analytic) const {
     if (at.size() == 1 && no_slope(analytic[at[0]]))
       return {Verdict::unchecked, GradcheckReason::not_finite};
     const Direction direction = probe.through(k, at);
@@ -286,10 +288,10 @@ class OpChecker {
         .judge(weights, dot(analytic, direction.by[k]));
   }
 
-  // Chooses the elements of a source to be judged one at a time: `most`, spread evenly, and those
-  // of the others that a bisected line along all of them leads to.
+  // Chooses the elements of a source that are judged one at a time: `most`, spread evenly, and
+  // those that bisection of the others finds.
   std::vector<std::size_t> chosen(const Probe& probe, Weights weights, std::size_t k,
-                                  const Numbers& analytic, std::size_t most) const {
+                                  const Doubles& analytic, std::size_t most) const {
     const std::size_t n = analytic.size();
     std::vector<std::size_t> spread, others, found;
     for (std::size_t i = 0; i < n; ++i)
@@ -336,8 +338,8 @@ class OpChecker {
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
       const std::size_t n = numel(shape), most = std::min(n, options_.max_elements);
-      const Numbers analytic = or_zeros(gradients[k], n);
-      Numbers numeric = analytic;
+      const Doubles analytic = or_zeros(gradients[k], n);
+      Doubles numeric = analytic;
       const std::size_t before = check_.disagree;
       for (const std::size_t at : chosen(probe_, weights_, k, analytic, most)) {
         const Judgement found = judge(probe_, weights_, k, {&at, 1}, analytic);
@@ -362,10 +364,11 @@ class OpChecker {
     return check_.verdict == OpVerdict::right;
   }
 
-  void readings_agree(const std::vector<Tensor>& ordinary, const std::vector<Tensor>& recorded) {
+  void compare_with_create_graph(const std::vector<Tensor>& ordinary,
+                                 const std::vector<Tensor>& recorded) {
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
-      const Numbers a = or_zeros(recorded[k], numel(shape)), b = or_zeros(ordinary[k], a.size());
+      const Doubles a = or_zeros(recorded[k], numel(shape)), b = or_zeros(ordinary[k], a.size());
       const auto limits = tolerance(b, probe_.leaves[k].typical);
       for (std::size_t at = 0; at < a.size(); ++at)
         if (a[at] != b[at] && !(std::isnan(a[at]) && std::isnan(b[at])) &&
@@ -381,11 +384,11 @@ class OpChecker {
     }
   }
 
-  // The gradients, by the sources and by the cotangent, of the backward's sum along w.  Numbers
-  // that differ in their last digits show the effect of rounding.
+  // The gradients of the backward's sum along w, by the sources and by the cotangent.  Changes in
+  // their last digits show the effect of rounding.
   std::vector<Tensor> second_gradients(double last_digits) {
     Generator generator(options_.seed);
-    const auto rounded = [&](Numbers some, const Tensor& x) {
+    const auto rounded = [&](Doubles some, const Tensor& x) {
       for (double& e : some)
         e *= 1 + last_digits * (2 * generator.uniform_double() - 1);
       return like(x, std::move(some));
@@ -412,7 +415,7 @@ class OpChecker {
     std::vector<Tensor> rounded;
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
-      const Numbers values = or_zeros(analytic[k], numel(shape));
+      const Doubles values = or_zeros(analytic[k], numel(shape));
       check_.checked += values.size();
       for (const std::size_t at : chosen(slope, {&one, 1}, k, values, 0)) {
         if (rounded.empty())
@@ -431,7 +434,7 @@ class OpChecker {
   }
 
   // The backward is linear in the cotangent: its derivative is that of the outputs along w.
-  void by_cotangent(const Numbers& analytic) {
+  void by_cotangent(const Doubles& analytic) {
     Differences along(probe_.line({w_}), tolerance(analytic, 1));
     check_.checked += v_.size();
     for (const auto& [j, v] : weights_)
@@ -452,13 +455,13 @@ class OpChecker {
   const RecordedOp op_;
   Probe probe_;
   Tensor cotangent_;
-  Numbers v_;
-  std::vector<std::pair<std::size_t, double>> weights_;  // of v, those that are not 0
-  Point w_;                                        // a direction in all sources, of their sizes
-  bool left_out_ = any(op_.without_derivative());  // some outputs have no derivative
+  Doubles v_;
+  std::vector<std::pair<std::size_t, double>> weights_;  // of v, without zeros
+  Point w_;  // a direction in all sources, by their sizes
+  bool no_derivative_ = any(op_.without_derivative());  // for some outputs
   double scale_ = 0;                               // sum |v * outputs|, |gradients * inputs|
   double worst_ = 0;
-  std::string because_;  // the first that is unchecked
+  std::string because_;  // the first reason for an unchecked element
 };
 
 }  // namespace
@@ -486,14 +489,14 @@ OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& o
   if (check.verdict == OpVerdict::right && any(large_outputs(event.output))) {
     OpCheck of_large = check;
     OpChecker(event, of_large, options, true).run();
-    if (of_large.verdict == OpVerdict::wrong)  // what is unchecked may be the others' rounding
+    if (of_large.verdict == OpVerdict::wrong)  // unchecked may mean the others' rounding
       check = of_large;
   }
   const auto op = std::make_shared<const RecordedOp>(event);
   check.leaves = op->leaves();
-  check.alone = [op, left_out = op->without_derivative()](const std::vector<Tensor>& in) {
+  check.alone = [op, no_derivative = op->without_derivative()](const std::vector<Tensor>& in) {
     const Tensor y = op->replay(in);
-    return any(left_out) ? where(left_out, 0, y) : y;
+    return any(no_derivative) ? where(no_derivative, 0, y) : y;
   };
   return check;
 }
@@ -503,7 +506,7 @@ OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& o
 namespace {
 
 // Whether outputs bend at the point: along some direction the change of slope does not fall with
-// the step, as that of relu at 0, of the maximum of equal numbers.
+// the step, as for relu at 0 and the maximum of equal numbers.
 bool at_kink(Probe probe) {
   for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
     probe.leaves[k].even_out();
@@ -511,15 +514,15 @@ bool at_kink(Probe probe) {
     std::iota(all.begin(), all.end(), std::size_t{0});
     const Line line = probe.line(probe.along(k, all));
     const auto bend = [&](double h) {
-      Numbers up = line.at({.t = h});
-      const Numbers down = line.at({.t = -h});
+      Doubles up = line.at({.t = h});
+      const Doubles down = line.at({.t = -h});
       for (std::size_t j = 0; j < up.size(); ++j)
-        up[j] = std::abs((up[j] - probe.here[j]) + (down[j] - probe.here[j]));
+        up[j] = std::abs((up[j] - probe.center[j]) + (down[j] - probe.center[j]));
       return up;
     };
-    const Numbers far = bend(1e-3), near = bend(1e-5);
+    const Doubles far = bend(1e-3), near = bend(1e-5);
     for (std::size_t j = 0; j < near.size(); ++j)
-      if (near[j] > std::max(1e-3 * far[j], 1e-12 * std::abs(probe.here[j])))
+      if (near[j] > std::max(1e-3 * far[j], 1e-12 * std::abs(probe.center[j])))
         return true;
   }
   return false;
@@ -552,7 +555,7 @@ std::string float32_op(const CheckedFunction& f) {
   const Trace trace;
   f.with_graph();
   const auto is_float = [](double v) { return static_cast<double>(static_cast<float>(v)) == v; };
-  // It has more digits than a round number.
+  // Whether it has more digits than a round number.
   const auto is_long = [](double v) {
     int exponent = 0;
     const double digits = std::ldexp(std::frexp(v, &exponent), 17);
@@ -566,7 +569,7 @@ std::string float32_op(const CheckedFunction& f) {
            !std::ranges::all_of(inputs,
                                 [&](const Tensor& x) { return !x.defined() || all_float(x); });
   };
-  // The op rounds other inputs nearby, too: 1 / 1e-10 happens to be a float32.
+  // Whether the op rounds nearby inputs, too: 1 / 1e-10 happens to be a float32.
   const auto rounds_nearby = [&](const Trace::Event& e) {
     const ModeGuard plain({false, nullptr});
     std::vector<Tensor> inputs;

@@ -13,12 +13,11 @@ namespace xgrad::detail {
 
 // ---- points and lines ----
 
-Leaf::Leaf(Numbers its_values) : values(std::move(its_values)) {
+Leaf::Leaf(Doubles its_values) : values(std::move(its_values)) {
   const double size = typical_size(values);
   typical = size > 0 ? size : 1;
   for (const double x : values)
-    sizes.push_back(std::abs(x) <= std::max(mask_size, 1e5 * typical) ? size_beside(x, typical)
-                                                                      : 0);
+    sizes.push_back(std::abs(x) <= std::max(mask_size, 1e5 * typical) ? size_among(x, typical) : 0);
 }
 
 void Leaf::even_out() {
@@ -28,17 +27,16 @@ void Leaf::even_out() {
 
 Direction Probe::axis(std::size_t leaf, std::size_t element) const {
   const Leaf& of = leaves[leaf];
-  Direction d{Point(leaves.size()), of.values[element],
-              size_beside(of.values[element], of.typical)};
+  Direction d{Point(leaves.size()), of.values[element], size_among(of.values[element], of.typical)};
   d.by[leaf].resize(of.values.size());
   d.by[leaf][element] = 1;
   return d;
 }
 
-Direction Probe::along(std::size_t leaf, Elements some, const Numbers& signs_of) const {
+Direction Probe::along(std::size_t leaf, Elements some, const Doubles& signs_of) const {
   const Leaf& of = leaves[leaf];
   Direction d{Point(leaves.size())};
-  Numbers& u = d.by[leaf];
+  Doubles& u = d.by[leaf];
   u.resize(of.values.size());
   for (const std::size_t i : some) {
     std::uint64_t z = (i + 1) * 0x9e3779b97f4a7c15U;  // splitmix64
@@ -59,14 +57,14 @@ Point Probe::moved(const Direction& direction, const LinePoint& point) const {
   Generator generator(point.seed);
   for (std::size_t k = 0; k < leaves.size(); ++k) {
     const Leaf& leaf = leaves[k];
-    const Numbers& by = direction.by[k];
-    if (point.away == 0 && (by.empty() || point.t == 0))
+    const Doubles& by = direction.by[k];
+    if (point.jitter == 0 && (by.empty() || point.t == 0))
       continue;
     values[k] = leaf.values;
     for (std::size_t i = 0; i < leaf.values.size(); ++i) {
       double& x = values[k][i];
-      if (point.away > 0)
-        x += point.away * leaf.sizes[i] * (2 * generator.uniform_double() - 1);
+      if (point.jitter > 0)
+        x += point.jitter * leaf.sizes[i] * (2 * generator.uniform_double() - 1);
       if (!by.empty() && by[i] != 0)
         x += point.t * by[i];
     }
@@ -81,7 +79,7 @@ Line Probe::line(const Direction& direction) const {
               },
           .x = direction.x,
           .size = direction.size,
-          .here = here,
+          .center = center,
           .scales = scales,
           .order = order,
           .noise = noise * direction.size,
@@ -100,24 +98,24 @@ Probe slope_along(const Probe& probe, Weights weights, const Point& w, double ro
         down[k][i] -= step * w[k][i];
       }
     }
-    const Numbers above = probe.at(std::move(up), 0), below = probe.at(std::move(down), 0);
+    const Doubles above = probe.at(std::move(up), 0), below = probe.at(std::move(down), 0);
     double sum = 0;
     for (const auto& [j, weight] : weights)
       sum += weight * difference(above.at(j), below.at(j));
-    return Numbers{sum / (2 * step)};
+    return Doubles{sum / (2 * step)};
   };
   return {.leaves = probe.leaves, .at = slope, .order = 2, .noise = probe.unit * rounds};
 }
 
-double dot(const Numbers& g, const Numbers& u) {
+double dot(const Doubles& g, const Doubles& u) {
   double sum = 0;
   for (std::size_t i = 0; i < u.size(); ++i)
     sum += u[i] == 0 ? 0 : g[i] * u[i];
   return sum;
 }
 
-Numbers or_zeros(const Tensor& gradient, std::size_t n) {
-  return gradient.defined() ? elements(gradient) : Numbers(n);
+Doubles or_zeros(const Tensor& gradient, std::size_t n) {
+  return gradient.defined() ? elements(gradient) : Doubles(n);
 }
 
 // ---- gradients ----
@@ -140,7 +138,7 @@ std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
 
 namespace {
 
-// Remembers whose formula runs.
+// Records the node whose formula runs.
 struct Running final : Observer {
   std::string op;
   const OnGradient& tell;
@@ -196,12 +194,12 @@ Tensor random_signed(const Shape& shape, Generator& generator) {
 }
 
 Tensor one_hot(const Tensor& y, std::size_t at) {
-  Numbers v(y.numel());
+  Doubles v(y.numel());
   v[at] = 1;
   return like(y, std::move(v));
 }
 
-Tensor like(const Tensor& x, Numbers values) {
+Tensor like(const Tensor& x, Doubles values) {
   if (x.dtype() == DType::float64)
     return Tensor(std::move(values), Dims(x.shape()));
   return Tensor(std::vector<float>(values.begin(), values.end()), Dims(x.shape()));
@@ -221,10 +219,10 @@ Moved::Moved(const std::vector<CheckedLeaf>& leaves, Point values) {
   for (std::size_t k = 0; k < leaves.size(); ++k)
     if (!values[k].empty()) {
       to.emplace_back(leaves[k].x, like(leaves[k].x, std::move(values[k])));
-      before_.emplace_back(leaves[k].x, leaves[k].x.impl().value);
+      before_.emplace_back(leaves[k].x, leaves[k].x.identity().value);
     }
   for (auto& [x, value] : to)
-    x.set_value(value.impl().value);
+    x.set_value(value.identity().value);
 }
 
 Moved::~Moved() {
@@ -254,7 +252,7 @@ std::vector<Tensor> CheckedFunction::checked(std::vector<Tensor> outputs) const 
 std::vector<Tensor> CheckedFunction::values() const {
   std::vector<Tensor> outputs = checked(call_(false));
   for (Tensor& y : outputs)
-    y = y.detach();  // it may be an input itself, which is going to move
+    y = y.detach();  // it may be an input, which will be moved
   return outputs;
 }
 
@@ -269,19 +267,19 @@ void CheckedFunction::check_shapes(const std::vector<Tensor>& outputs,
                        to_string(shapes[i]), to_string(outputs[i].shape()));
 }
 
-Probe CheckedFunction::probe(const std::vector<Shape>& shapes, Numbers scales) const {
+Probe CheckedFunction::probe(const std::vector<Shape>& shapes, Doubles scales) const {
   Probe probe{.at = [this, shapes](Point values, double) {
     const Moved moved(leaves_, std::move(values));
     const std::vector<Tensor> outputs = this->values();
     check_shapes(outputs, shapes);
-    Numbers all;
+    Doubles all;
     for (const Tensor& y : outputs)
       all.insert(all.end(), y.data<double>(), y.data<double>() + y.numel());
     return all;
   }};
   for (const CheckedLeaf& leaf : leaves_)
     probe.leaves.emplace_back(elements(leaf.x));
-  probe.here = probe.at(Point(leaves_.size()), 0);
+  probe.center = probe.at(Point(leaves_.size()), 0);
   probe.scales = std::move(scales);
   return probe;
 }
@@ -313,7 +311,7 @@ std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Te
       continue;
     if (!x.is_leaf())
       fail<GraphError>("{}: {} is the result of '{}': pass x.detach().requires_grad_()", caller,
-                       name, x.impl().node->op);
+                       name, x.identity().node->op);
     for (const CheckedLeaf& other : leaves)
       if (other.x.handle() == x.handle())
         fail<ValueError>("{}: {} and {} are the same Tensor", caller, other.name, name);
@@ -326,7 +324,7 @@ std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Te
   return leaves;
 }
 
-// Whether f gives the same without recording graphs: it does not if it takes gradients itself.
+// Whether f gives the same without recording graphs: not if it takes gradients itself.
 bool works_without_graph(const TensorFunction& f, const std::vector<Tensor>& inputs) {
   const auto with = f(inputs);
   try {
@@ -340,8 +338,8 @@ bool works_without_graph(const TensorFunction& f, const std::vector<Tensor>& inp
   }
 }
 
-// For each output, where it is infinite because a constant is, as behind a mask of -inf that is
-// added: there it has no derivative.  Empty where there is none.
+// For each output, the places where it is infinite because of a constant, as an additive mask of
+// -inf: there it has no derivative.  None if there are no such places.
 std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
                                                        const std::vector<Tensor>& inputs,
                                                        const std::vector<Tensor>& outputs) {
@@ -352,9 +350,9 @@ std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
   Trace trace;
   const std::vector<Tensor> traced = f(inputs);
   const ModeGuard plain({false, nullptr});
-  std::map<const Value*, Tensor> again;  // each result, as it is of finite numbers
+  std::map<const Value*, Tensor> again;  // each result, recomputed from finite numbers
   const auto finite = [&](const Tensor& x) {
-    const auto made = x.defined() ? again.find(x.impl().value.get()) : again.end();
+    const auto made = x.defined() ? again.find(x.identity().value.get()) : again.end();
     if (made != again.end())
       return made->second;
     return x.defined() && x.requires_grad() ? x.detach() : made_finite(x);
@@ -363,12 +361,12 @@ std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
     for (const Trace::Event& event : trace.events()) {
       std::vector<Tensor> in;
       std::ranges::transform(event.inputs, std::back_inserter(in), finite);
-      again.insert_or_assign(event.output.impl().value.get(), event.forward(in));
+      again.insert_or_assign(event.output.identity().value.get(), event.forward(in));
     }
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (outputs[i].defined())
         found[i] = infinite(traced.at(i)) & ~infinite(finite(traced[i]));
-  } catch (const Error&) {  // an op refuses such inputs
+  } catch (const Error&) {  // an op rejects such inputs
   }
   return found;
 }
@@ -379,18 +377,18 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
                                  const std::vector<Tensor>& inputs,
                                  const GradcheckOptions& options) {
   auto leaves = checked_leaves(caller, inputs, options);
-  // Asked when first needed: a function that changes its inputs is to be caught before.
+  // Evaluated on first use, so that a function that changes its inputs is detected before.
   const auto call = [f, inputs, no_grad = std::optional<bool>(),
-                     left_out = std::vector<std::optional<Mask>>()](bool with_graph) mutable {
+                     infinite = std::vector<std::optional<Mask>>()](bool with_graph) mutable {
     if (!with_graph && !no_grad.has_value())
       no_grad = works_without_graph(f, inputs);
     const ModeGuard mode(Mode::current().with_grad(with_graph || !*no_grad));
     std::vector<Tensor> outputs = f(inputs);
-    if (left_out.empty())
-      left_out = infinite_by_constants(f, inputs, outputs);
-    for (std::size_t i = 0; i < std::min(outputs.size(), left_out.size()); ++i)
-      if (left_out[i])
-        outputs[i] = where(*left_out[i], 0, outputs[i]);
+    if (infinite.empty())
+      infinite = infinite_by_constants(f, inputs, outputs);
+    for (std::size_t i = 0; i < std::min(outputs.size(), infinite.size()); ++i)
+      if (infinite[i])
+        outputs[i] = where(*infinite[i], 0, outputs[i]);
     return outputs;
   };
   return {caller, call, std::move(leaves)};
@@ -414,8 +412,8 @@ CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& input
     if (!options.names.empty())
       options.names.push_back(name);
   }
-  // Differences are taken of the ordinary gradient: so the gradient under create_graph is checked
-  // against it, where an op has one of its own.
+  // Differences use the ordinary gradient, so the gradient under create_graph is compared with it
+  // where an op has separate formulas.
   const auto call = [f, cotangents](bool with_graph) {
     auto result = gradients(f.with_graph(), f.tensors(), cotangents, {.create_graph = with_graph});
     for (std::size_t k = 0; k < result.size(); ++k)
@@ -426,8 +424,8 @@ CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& input
   return {"gradgradcheck", call, std::move(leaves), std::move(output_names)};
 }
 
-Numbers really_moved(const Tensor& x, const Numbers& u, double h) {
-  Numbers moved;
+Doubles really_moved(const Tensor& x, const Doubles& u, double h) {
+  Doubles moved;
   for (std::size_t a = 0; a < u.size(); ++a) {
     const double at = x.data<double>()[a], by = h * u[a];
     moved.push_back(by == 0 ? 0 : ((at + by) - (at - by)) / (2 * h));

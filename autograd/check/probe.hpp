@@ -1,17 +1,17 @@
 #pragma once
-// A function at a point, as every checker sees it.
+// A function at a point, in a common form for all checkers.
 //
-// A Probe has leaves, with the sizes by which their elements may move; outputs, where the leaves
-// have other values; and the size of the numbers that round in each.  It is made
+// A Probe has leaves, with the sizes by which their elements may move; a function that computes the
+// outputs for other values of the leaves; and the size of the numbers that round in each.  It is
+// made
 //
 // - from a TensorFunction, a layer or the gradient of another: CheckedFunction::probe();
 // - from one event of a Trace: RecordedOp::probe() (op_check.hpp);
 // - from a part of a recorded graph (pages/graph_check.cpp);
 // - from the slope of another probe: slope_along().
 //
-// Every checker asks Differences along lines of a probe: along one element, or along several at
-// once, each by its size.  Sizes, directions and points nearby are chosen here alone.  Not for
-// users.
+// Every checker uses Differences along lines of a probe: along one element, or along several at
+// once, each by its size.  Only this file chooses sizes, directions and nearby points.  Internal.
 
 #include <cstdint>
 #include <functional>
@@ -28,43 +28,43 @@
 
 namespace xgrad::detail {
 
-using Numbers = std::vector<double>;
-using Point = std::vector<Numbers>;  ///< the values of each leaf; empty for one that stays
+using Doubles = std::vector<double>;
+using Point = std::vector<Doubles>;  ///< the values of each leaf; empty for one that is not moved
 using Elements = std::span<const std::size_t>;
 using Weights = Differences::Weights;
 
-/// Numbers that may move.
+/// Elements that may move.
 struct Leaf {
-  explicit Leaf(Numbers its_values);
-  Numbers values;
+  explicit Leaf(Doubles its_values);
+  Doubles values;
   double typical = 1;  ///< size of its elements
-  Numbers sizes = {};  ///< how far each may move with others; 0 for a mask's -1e9 and infinities
-  /// Lets tiny elements move as far as the others, because a place may be special by their size.
+  Doubles sizes = {};  ///< largest joint move of each; 0 for a mask's -1e9 and infinities
+  /// Lets tiny elements move as far as the others, in case their size makes a place special.
   void even_out();
 };
 
 /// The line along which elements move.
 struct Direction {
-  Point by = {};           ///< of each leaf; empty for one that stays
-  double x = 0, size = 1;  ///< of an element that moves alone; each of several moves by its size
+  Point by = {};           ///< of each leaf; empty for one that is not moved
+  double x = 0, size = 1;  ///< of a single element; several move by their sizes
 };
 
 struct Probe {
   std::vector<Leaf> leaves = {};
   /// The elements of all outputs at these values.  `step` times the leaves' sizes is the step of a
-  /// function that is a difference itself.
-  std::function<Numbers(Point values, double step)> at = {};
-  Numbers here = {};      ///< at the leaves' own values
-  Numbers scales = {};    ///< the size of the numbers that round in each output
-  int order = 1;          ///< 2 if the function is a difference itself
+  /// function that is itself a difference.
+  std::function<Doubles(Point values, double step)> at = {};
+  Doubles center = {};    ///< at the leaves' own values
+  Doubles scales = {};    ///< the size of the numbers that round in each output
+  int order = 1;          ///< 2 if the function is itself a difference
   double noise = 0;       ///< of its values, times the step
-  double unit = 0x1p-53;  ///< half a unit in the last place of 1, where it computes
+  double unit = 0x1p-53;  ///< half a unit in the last place of 1, in its precision
 
   Direction axis(std::size_t leaf, std::size_t element) const;
-  /// Several elements at once: by weights that differ, so that a permuted gradient does not pass,
-  /// and signs at random or, so that nothing cancels, those of a gradient.
-  Direction along(std::size_t leaf, Elements some, const Numbers& signs_of = {}) const;
-  /// The only element, or several.
+  /// Several elements at once: with distinct weights, so that a permuted gradient fails, and with
+  /// random signs or, so that nothing cancels, those of a gradient.
+  Direction along(std::size_t leaf, Elements some, const Doubles& signs_of = {}) const;
+  /// One element, or several.
   Direction through(std::size_t leaf, Elements some) const {
     return some.size() == 1 ? axis(leaf, some[0]) : along(leaf, some);
   }
@@ -78,27 +78,27 @@ struct Probe {
 /// same leaves.  Numbers of size `rounds` round in that sum.  Refers to its arguments.
 Probe slope_along(const Probe& probe, Weights weights, const Point& w, double rounds);
 
-/// sum(g * u) over the elements where u is not 0: an element that stays does not count, even if its
-/// gradient is NaN.
-double dot(const Numbers& g, const Numbers& u);
-/// The elements, or n zeros of an undefined gradient.
-Numbers or_zeros(const Tensor& gradient, std::size_t n);
+/// sum(g * u) over the elements where u is not 0: an element that is not moved does not count, even
+/// if its gradient is NaN.
+double dot(const Doubles& g, const Doubles& u);
+/// The elements, or n zeros for an undefined gradient.
+Doubles or_zeros(const Tensor& gradient, std::size_t n);
 
 // ---- gradients ----
 
-/// A backward run that ended in an error of shapes or dtypes, or in one of another library.
+/// An error of shapes or dtypes, or of another library, in a backward run.
 struct BackwardError : Error {
   BackwardError(GradcheckReason r, const std::string& what) : Error(what), reason(r) {}
   GradcheckReason reason;
 };
-/// d sum(outputs * cotangents) / d inputs by grad(); undefined where no graph leads to an input.
+/// d sum(outputs * cotangents) / d inputs by grad(); undefined if no graph leads to an input.
 std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
                                       const std::vector<Tensor>& inputs,
                                       const std::vector<Tensor>& cotangents,
                                       const GradOptions& options);
 using OnGradient = std::function<void(const Node&, const Tensor&)>;
-/// The same; an error of shapes or dtypes, or one of another library, becomes a BackwardError.
-/// `on_gradient` is told the gradient of each node's output.
+/// The same; an error of shapes or dtypes, or of another library, becomes a BackwardError.  Calls
+/// `on_gradient` with the gradient of each node's output.
 std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                               const std::vector<Tensor>& cotangents, const GradOptions& options,
                               const OnGradient& on_gradient = {});
@@ -108,7 +108,7 @@ Tensor random_signed(const Shape& shape, Generator& generator);
 /// Zeros like y, with a 1 at one element.
 Tensor one_hot(const Tensor& y, std::size_t at);
 /// These values in the shape and dtype of x.
-Tensor like(const Tensor& x, Numbers values);
+Tensor like(const Tensor& x, Doubles values);
 
 // ---- functions of Tensors ----
 
@@ -119,7 +119,7 @@ struct CheckedLeaf {
   Tensor x;
 };
 
-/// Leaves at other values; the destructor puts the old ones back.
+/// Sets leaves to other values; the destructor restores the old ones.
 class Moved {
  public:
   Moved(const std::vector<CheckedLeaf>& leaves, Point values);
@@ -131,10 +131,10 @@ class Moved {
   std::vector<std::pair<Tensor, std::shared_ptr<const Value>>> before_;
 };
 
-/// The function under check, at the inputs' values and at points nearby.
+/// The checked function, at the inputs' values and at nearby points.
 class CheckedFunction {
  public:
-  /// Computes the outputs from the inputs' present values, with graphs if asked to.
+  /// Computes the outputs from the inputs' current values, with graphs on request.
   using Call = std::function<std::vector<Tensor>(bool with_graph)>;
 
   CheckedFunction(const char* caller, Call call, std::vector<CheckedLeaf> leaves,
@@ -158,8 +158,8 @@ class CheckedFunction {
 
   /// ShapeError unless the outputs have these shapes.
   void check_shapes(const std::vector<Tensor>& outputs, const std::vector<Shape>& shapes) const;
-  /// At the leaves' present values.  Outputs have these shapes.  Refers to this function.
-  Probe probe(const std::vector<Shape>& shapes, Numbers scales = {}) const;
+  /// A probe at the leaves' current values, for outputs of these shapes.  Refers to this function.
+  Probe probe(const std::vector<Shape>& shapes, Doubles scales = {}) const;
 
  private:
   std::vector<Tensor> checked(std::vector<Tensor> outputs) const;
@@ -171,7 +171,7 @@ class CheckedFunction {
   std::vector<std::string> output_names_;
 };
 
-/// f as a function of these inputs, of which those that require a gradient are checked; throws as
+/// f as a function of these inputs, with those that require a gradient as leaves; throws as
 /// gradcheck() does.
 CheckedFunction checked_function(const char* caller, const TensorFunction& f,
                                  const std::vector<Tensor>& inputs,
@@ -183,31 +183,31 @@ CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& input
 std::vector<Shape> shapes_of(const std::vector<Tensor>& xs);
 
 /// The direction in which x really moves from x - h u to x + h u: u with rounding errors.
-Numbers really_moved(const Tensor& x, const Numbers& u, double h);
+Doubles really_moved(const Tensor& x, const Doubles& u, double h);
 
-// ---- words (gradcheck_report.cpp) ----
+// ---- reports (gradcheck_report.cpp) ----
 
-/// The two Jacobians of one output in one leaf, and the verdict on each element.
+/// The two Jacobians of one output by one leaf, and the verdict on each element.
 struct JudgedPair {
   Array<double> analytic, numeric;
   std::vector<Verdict> verdicts = {};
-  bool reached = false;            ///< whether the output's graph leads to the input
-  bool refined = false;            ///< whether eps alone did not do
-  std::size_t wrong = 0, nan = 0;  ///< finite and not
+  bool reached = false;            ///< the output's graph leads to the input
+  bool refined = false;            ///< other steps than eps were needed
+  std::size_t wrong = 0, nan = 0;  ///< finite ones, and others
   double largest = 0;              ///< of the analytic ones
   Tolerance tolerance = {};
-  std::set<std::size_t> rounded = {};  ///< elements that are wrong, but may be rounding
-  std::string infinite = {};           ///< "op 2, sqrt", of infinite or NaN slope, if there is one
-  std::string wrong_op = {};           ///< "op 2, mine: its backward is wrong: ...", if one is
+  std::set<std::size_t> rounded = {};  ///< wrong elements that may be rounding
+  std::string infinite = {};           ///< "op 2, sqrt", with an infinite or NaN slope
+  std::string wrong_op = {};           ///< "op 2, mine: its backward is wrong: ..."
 };
 
-/// The pair as a report has it: counts, the worst element and, if some disagree, the reason.
+/// The pair as in a report: counts, the worst element and, if some disagree, the reason.
 GradcheckPair summarized(const CheckedFunction& f, std::size_t output, const Shape& shape,
                          const CheckedLeaf& leaf, JudgedPair&& judged);
 /// Fills in the report's sums over all pairs, its reason and its message.
 void sum_up(GradcheckReport& report, const char* caller, bool strict);
-/// Reads the shape of the curve.
-std::string reading_of(const EpsSweep& sweep);
+/// A conclusion from the shape of the curve.
+std::string conclusion_of(const EpsSweep& sweep);
 /// "output 0 at (1, 2)".
 std::string at(const std::string& name, std::size_t flat, const Shape& shape);
 

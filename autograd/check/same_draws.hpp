@@ -1,5 +1,5 @@
 #pragma once
-// Calls of a function that is checked: with the same random numbers, on the same inputs.
+// Repeated calls of a checked function: with the same random numbers, on the same inputs.
 
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace xgrad::detail {
 
-/// Remembers default_generator(): calls of a function can draw the same numbers again, and in the
-/// end the generator is as it was.
+/// Saves default_generator() so that calls of a function can draw the same numbers again; the
+/// destructor restores it.
 class SameDraws {
  public:
   SameDraws() = default;
@@ -30,16 +30,15 @@ class SameDraws {
   Generator before_ = default_generator();
 };
 
-/// Remembers values, to see whether a function changes its inputs; in the end they are as they
-/// were.
+/// Saves values to detect whether a function changes its inputs; the destructor restores them.
 class Snapshot {
  public:
-  /// Called "input 0", ... where there are no names.
+  /// Uses the names "input 0", ... by default.
   explicit Snapshot(const std::vector<Tensor>& inputs, const std::vector<std::string>& names = {});
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
   ~Snapshot() { changes(""); }
-  /// "WHO changes input 0 at (1), which was 2 and is 3: ...", or empty.  Sets all values back.
+  /// "WHO changes input 0 at (1), which was 2 and is 3: ...", or empty.  Restores all values.
   std::string changes(const std::string& who = "the function") const;
 
  private:
@@ -50,8 +49,8 @@ class Snapshot {
   std::vector<Entry> kept_;
 };
 
-/// "the function is not deterministic: two calls gave ...", if the results of two calls, with the
-/// same draws, differ; else empty.  A nondeterministic function has no gradient to check.
+/// "the function is not deterministic: two calls gave ...", if the results of two calls with the
+/// same draws differ; else empty.  A nondeterministic function has no gradient to check.
 std::string two_results(const std::vector<Tensor>& first, const std::vector<Tensor>& second);
 
 }  // namespace xgrad::detail

@@ -23,7 +23,7 @@ const F&, const Xs&... > ;
 
 /// A function of Tensors that returns one Tensor, or several in a vector.  It takes its inputs as
 /// one vector, or as one, two, three or four Tensors; a layer is such a function, too.  A generic
-/// lambda, [](const auto& in), is given the vector.
+/// lambda, [](const auto& in), gets the vector.
 class TensorFunction {
  public:
   using Inputs = std::vector<Tensor>;
@@ -46,7 +46,7 @@ class TensorFunction {
            detail::GivesTensors<F, Tensor, Tensor, Tensor, Tensor>) TensorFunction(F f)
       : TensorFunction(std::move(f), std::make_index_sequence<4>()) {}
   std::vector<Tensor> operator()(const Inputs& inputs) const { return call_(inputs); }
-  /// The result where one alone makes sense; ValueError naming `caller` if there are several.
+  /// The only result; ValueError naming `caller` if there are several.
   Tensor single(const char* caller, const Inputs& inputs) const;
 
  private:

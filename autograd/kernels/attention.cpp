@@ -10,8 +10,8 @@
 namespace xgrad::kernels {
 namespace {
 
-// Rows of weights that are computed at a time: they stay in the cache between two products, and
-// under a causal mask the keys after a block's last row are never looked at.
+// Rows of weights that are computed together: they stay in the cache between two products, and a
+// causal mask lets a block skip the keys after its last row.
 constexpr std::size_t block_rows = 32;
 
 template <class T>
@@ -22,14 +22,14 @@ constexpr std::size_t whole_lanes(std::size_t n) {
   return (n + lanes<T> - 1) / lanes<T> * lanes<T>;
 }
 
-// The distance between rows of scratch: whole registers, and no power of two, which would put the
-// rows on top of each other in the cache.
+// The distance between rows of scratch: whole registers, and no power of two, for which all rows
+// would compete for the same cache lines.
 template <class T>
 std::size_t scratch_stride(std::size_t s) {
   return whole_lanes<T>(s) + lanes<T>;
 }
 
-// Memory of this thread, kept for its next item.
+// This thread's memory, reused for its next item.
 template <class T>
 T* scratch(std::size_t n) {
   thread_local std::vector<T, Allocator<T>> memory;
@@ -38,8 +38,8 @@ T* scratch(std::size_t n) {
   return memory.data();
 }
 
-// x = x * scale where the mask is true, else `otherwise`.  Written so that GCC vectorises it: the
-// mask as bytes, and no arithmetic under a condition.
+// x = x * scale where the mask is true, else `otherwise`.  GCC vectorises this form: the mask as
+// bytes, and no arithmetic under a condition.
 template <class T>
 void select(const bool* mask, std::size_t n, T* x, T scale, T otherwise) {
   const auto* const bytes = reinterpret_cast<const unsigned char*>(mask);
@@ -49,7 +49,7 @@ void select(const bool* mask, std::size_t n, T* x, T scale, T otherwise) {
   }
 }
 
-// x[n ... end) = value, where x is aligned and has room for whole registers.
+// x[n ... end) = value; x is aligned and has room for whole registers.
 template <class T>
 void fill_from(T* x, std::size_t n, std::size_t end, T value) {
   using Batch = simd::Batch<T>;
@@ -62,8 +62,8 @@ void fill_from(T* x, std::size_t n, std::size_t end, T value) {
     Batch(value).store_aligned(x + j);
 }
 
-// Row i of an item's scores: adds the bias, and puts -inf where the row must not look, up to the
-// end of the register that holds the last of `keys`.
+// Row i of an item's scores: adds the bias and sets masked scores to -inf, up to the end of the
+// register that holds the last of `keys`.
 template <class T>
 void mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, std::size_t keys, T* x) {
   constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
@@ -78,8 +78,8 @@ void mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, std::si
   fill_from(x, n, keys, minus_infinity);
 }
 
-// The largest of n scores, padded with -inf; -inf means that the row looks nowhere, NaN that a
-// score is NaN (which SIMD maxima may lose).
+// The largest of n scores, padded with -inf; -inf if the row is masked completely, NaN if a score
+// is NaN (which SIMD maxima may lose).
 template <class T>
 T largest(const T* x, std::size_t n) {
   using Batch = simd::Batch<T>;
@@ -92,8 +92,8 @@ T largest(const T* x, std::size_t n) {
   return m;
 }
 
-// x = exp(x - largest) for the scores of all keys.  Returns what the weights must be multiplied by,
-// 1 / their sum; 0 for a row that looks nowhere.
+// x = exp(x - largest) for the scores of all keys.  Returns the factor that normalises the weights,
+// 1 / their sum; 0 for a row that is masked completely.
 template <class T>
 T exponentials(T* x, std::size_t keys) {
   using Batch = simd::Batch<T>;
@@ -112,7 +112,7 @@ T exponentials(T* x, std::size_t keys) {
   return 1 / add_lanes<T>(sum);
 }
 
-// A block of queries, rows begin ... begin + rows - 1, and the keys that any of them may look at.
+// A block of queries, rows begin ... begin + rows - 1, and the keys that any of them may attend to.
 struct Block {
   std::size_t begin, rows, keys;
 };
@@ -144,7 +144,7 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
     if (p.keep)
       select(p.keep.row(item, b.begin + r), p.keys_of(b.begin + r), x, p.keep_scale, T(0));
   }
-  // Dividing by the sums after the product is less work.
+  // Dividing after the product is less work.
   gemm(false, false, b.rows, p.dv, b.keys, T(1), weights, stride, p.v.row(item, 0), p.v.stride,
        T(0), out.row(item, b.begin), out.stride);
   for (std::size_t r = 0; r < b.rows; ++r) {
@@ -154,9 +154,9 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
   }
 }
 
-// One row of weights w = softmax(x), from scores x and the gradient dw of the weights that were
-// multiplied with v.  Leaves in x those weights, in dw the gradient w (dw - sum w dw) of the
-// scores.
+// One row of weights w = softmax(x), from scores x and the gradient dw of the weights after
+// dropout.  Replaces x by the weights after dropout and dw by w (dw - sum w dw), the gradient of
+// the scores.
 template <class T>
 void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::size_t keys, T* x,
                   T* dw) {
@@ -188,11 +188,11 @@ void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::s
     w.store_aligned(x + j);
     (w * (Batch::load_aligned(dw + j) - mean)).store_aligned(dw + j);
   }
-  const bool nan = factor != factor;  // so are all weights of the row, masked ones among them
+  const bool nan = factor != factor;  // then all weights of the row are NaN, masked ones too
   if (nan)
     for (std::size_t j = 0; j < keys; ++j)
       if (j >= n || (p.allowed && !p.allowed.row(item, i)[j]))
-        dw[j] = 0;  // a score that the mask replaces has no gradient
+        dw[j] = 0;  // a masked score has no gradient
   if (keep != nullptr)
     select(keep, nan ? keys : n, x, p.keep_scale, T(0));
 }
@@ -256,7 +256,7 @@ void attention_backward(const Attention<T>& p, const Matrices<const T>& d_out,
                         const AttentionGradients<T>& g) {
   const std::size_t blocks = blocks_of(p);
   parallel(p.items, [&](std::size_t item) {
-    // From the last block back: the last one's keys include those of all others.
+    // From the last block back: its keys include those of all others.
     const std::size_t seen = blocks == 0 ? 0 : block_of(p, blocks - 1).keys;
     clear_rows(g.k, g.beta_k, item, seen, p.s, p.d);
     clear_rows(g.v, g.beta_v, item, seen, p.s, p.dv);

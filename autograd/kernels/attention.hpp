@@ -2,7 +2,7 @@
 // Scaled dot-product attention of many heads, forward and backward.  Letters as in ops.hpp: T
 // queries, S keys and values, D channels of a query or key, Dv of a value.
 //
-// The weights (T, S) of a head exist only a block of rows at a time, in a thread's scratch memory:
+// Only a block of rows of a head's weights (T, S) exists at a time, in a thread's scratch memory:
 // the backward computes them again from q and k.
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace xgrad::kernels {
 
-/// One matrix for each item (one head of one sequence): row i of item n begins at
-/// data + offsets[n] + i * stride.  Heads that lie side by side in one array need no copies.
+/// One matrix for each item (one head of one sequence): row i of item n begins at data + offsets[n]
+/// + i * stride.  Interleaved heads of one array need no copies.
 template <class E>
 struct Matrices {
   E* data = nullptr;  ///< null: absent
@@ -31,22 +31,22 @@ struct Attention {
   bool causal;                       ///< row i sees keys 0 ... i + causal_offset
   Matrices<const T> q, k, v;         ///< (T, D), (S, D), (S, Dv)
   Matrices<const T> bias;            ///< (T, S), added to the scores
-  Matrices<const bool> allowed;      ///< (T, S), false where a row must not look
+  Matrices<const bool> allowed;      ///< (T, S), false where a score is masked
   Matrices<const bool> keep;         ///< (T, S), false where dropout sets a weight to zero
-  T keep_scale = 1;                  ///< what the kept ones are multiplied by
+  T keep_scale = 1;                  ///< the factor of the kept weights
   std::ptrdiff_t causal_offset = 0;  ///< from -T to S
 
-  std::size_t keys_of(std::size_t i) const {  ///< how many keys row i sees
+  std::size_t keys_of(std::size_t i) const {  ///< the number of keys that row i sees
     const auto all = static_cast<std::ptrdiff_t>(s), row = static_cast<std::ptrdiff_t>(i);
     return causal ? static_cast<std::size_t>(std::clamp(causal_offset + row + 1, {}, all)) : s;
   }
 };
 
-/// out (T, Dv).  A row that may look nowhere is zero.
+/// out (T, Dv).  A row that is masked completely is zero.
 template <class T>
 void attention_forward(const Attention<T>& attention, const Matrices<T>& out);
 
-/// Where gradients are written: gradient + beta * what is there.  Absent where not wanted.
+/// Buffers of gradients: gradient + beta * old content.  Absent if not needed.
 template <class T>
 struct AttentionGradients {
   Matrices<T> q, k, v;
@@ -54,7 +54,7 @@ struct AttentionGradients {
   Matrices<T> bias;  ///< with beta 0; not of a causal attention
 };
 
-/// The gradients, given that of the output.
+/// The gradients, given the gradient of the output.
 template <class T>
 void attention_backward(const Attention<T>& attention, const Matrices<const T>& d_out,
                         const AttentionGradients<T>& gradients);

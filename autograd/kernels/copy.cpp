@@ -12,10 +12,10 @@ namespace {
 
 using StridedDim = Walk::StridedDim;
 
-constexpr std::size_t grain = 16384;  // elements in a piece of work for one thread
-constexpr std::size_t strip = 64;     // rows of a transposed matrix that are done together
+constexpr std::size_t grain = 16384;  // elements in one task for a thread
+constexpr std::size_t strip = 64;     // rows of a transposed matrix that are copied together
 
-// The work on one element, and on a row of elements that are neighbours on both sides.
+// The work on one element, and on a row of elements that is contiguous on both sides.
 struct Assign {
   template <class V>
   static void put(V& to, const V& from) {
@@ -38,15 +38,15 @@ struct Add {
   }
 };
 
-// Orders the axes as they lie in `to`, and makes one axis of neighbours that both sides walk as
-// one.  False if there is nothing to do.
+// Sorts the axes by their strides in `to`, and merges neighbours that both sides walk as one.
+// Returns false if there is nothing to do.
 bool simplify(Walk& walk) {
   auto& axes = walk.axes;
   if (std::ranges::any_of(axes, [](const StridedDim& a) { return a.size == 0; }))
     return false;
   std::erase_if(axes, [](const StridedDim& a) { return a.size == 1; });
   for (StridedDim& a : axes)
-    if (a.to < 0) {  // walked from the other end
+    if (a.to < 0) {  // reversed
       walk.from += static_cast<std::ptrdiff_t>(a.size - 1) * a.from;
       walk.to += static_cast<std::ptrdiff_t>(a.size - 1) * a.to;
       a.from = -a.from;
@@ -82,7 +82,7 @@ void walk_row(const T* from, T* to, StridedDim axis) {
     Do::put(to[i * axis.to], from[i * axis.from]);
 }
 
-// An 8 x 8 block.  An element's place is six bits, three of its row and three of its column;
+// An 8 x 8 block.  An element's index has six bits, three of its row and three of its column;
 // interleaving rows i and i + 4 rotates them by one, and three such steps exchange row and column.
 template <class Do, class T>
 void transpose_block(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrdiff_t to_stride) {
@@ -106,8 +106,8 @@ void transpose_block(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrd
   }
 }
 
-// rows: stride 1 in `from`; columns: stride 1 in `to`.  Blocks side by side fill a cache line of
-// `to` at a time; a strip too narrow for blocks is walked along its length.
+// rows: stride 1 in `from`; columns: stride 1 in `to`.  Adjacent blocks fill a cache line of `to`
+// at a time; a strip too narrow for blocks is walked along its length.
 template <class Do, class T>
 void transpose(const T* from, T* to, StridedDim rows, StridedDim columns) {
   constexpr std::ptrdiff_t line = 64 / sizeof(T);
@@ -152,7 +152,7 @@ void run(Walk& walk, const T* from, T* to) {
     rows = *neighbours;
     outer.erase(neighbours);
   }
-  // An item of work is a strip of one matrix, or a stretch of one row.
+  // A work item is a strip of one matrix, or a part of one row.
   StridedDim& cut = transposes && rows.size >= inner.size ? rows : inner;
   const StridedDim whole = cut;
   const std::size_t length = transposes ? strip : grain;

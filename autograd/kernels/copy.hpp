@@ -1,5 +1,5 @@
 #pragma once
-// Copying between strided places: what permute, slice, cat and expand are made of.
+// Copying between strided arrays: the base of permute, slice, cat and expand.
 
 #include <cstddef>
 #include <utility>
@@ -7,18 +7,18 @@
 
 namespace xgrad::kernels {
 
-/// A walk through two places in step: a size and each place's stride, in elements, along each axis.
+/// A walk through two arrays in step: a size and each array's stride, in elements, for each axis.
 struct Walk {
   struct StridedDim {
     std::size_t size;
     std::ptrdiff_t from, to;
   };
   std::vector<StridedDim> axes;     ///< outermost first; none: one element
-  std::ptrdiff_t from = 0, to = 0;  ///< where the first elements are
+  std::ptrdiff_t from = 0, to = 0;  ///< offsets of the first elements
 };
 
-/// to = from, also of int64.  Strides may be negative, and those of `from` zero; no two elements of
-/// `to` coincide.
+/// to = from, also of int64.  Strides may be negative, and in `from` zero; no two elements of `to`
+/// coincide.
 template <class T>
 void copy(Walk walk, const T* from, T* to);
 inline void copy(Walk walk, const bool* from, bool* to) {  ///< the same, as bytes

@@ -26,7 +26,7 @@ bool all_finite(std::size_t n, const T* x) {
 
 namespace {
 
-// Calls f(step) with a step, 0 or 1, that the compiler knows.
+// Calls f(step) with a step, 0 or 1, that is a compile-time constant.
 template <class F>
 void with_constant(std::size_t step, const F& f) {
   if (step == 0)
@@ -51,7 +51,7 @@ void choose(const Shape& shape, Operand<bool> mask, Operand<T> a, Operand<T> b, 
       with_constant(rows.step[1], [&](auto x_by) {
         with_constant(rows.step[2], [&](auto y_by) {
           for (std::size_t j = 0; j < n; ++j) {
-            const T p = x[j * x_by], q = y[j * y_by];  // both, or the loop is not vectorised
+            const T p = x[j * x_by], q = y[j * y_by];  // load both, or the loop is not vectorised
             to[j] = m[j * m_by] ? p : q;
           }
         });

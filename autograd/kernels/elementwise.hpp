@@ -16,19 +16,19 @@ namespace xgrad::kernels {
 template <class T>
 void add_to(T* into, const T* from, std::size_t n);
 
-/// Whether none of n elements is infinite or NaN.
+/// Whether all n elements are finite.
 template <class T>
 bool all_finite(std::size_t n, const T* x);
 
-/// Elements in a piece of work for one thread.
+/// Elements in one task for a thread.
 inline constexpr std::size_t elementwise_grain = 16384;
 
-/// Calls f(i, offsets, n) for pieces of the output: n elements from the i-th on, and where each
-/// operand is there.
+/// Calls f(i, offsets, n) for chunks of the output: n elements from the i-th on, with each
+/// operand's offset there.
 template <std::size_t N>
 void for_pieces(const Rows<N>& rows,
                 FunctionRef<std::size_t, const std::array<std::size_t, N>&, std::size_t> f) {
-  if (rows.outer.empty()) {  // one row, cut into pieces
+  if (rows.outer.empty()) {  // one row, cut into chunks
     parallel_for(rows.length, elementwise_grain, [&](std::size_t begin, std::size_t end) {
       std::array<std::size_t, N> offsets;
       for (std::size_t k = 0; k < N; ++k)
@@ -49,8 +49,8 @@ void for_pieces(const Rows<N>& rows,
   });
 }
 
-/// out[i] = f(in0[i], in1[i], ...), n elements, where f takes and returns SIMD registers.  An
-/// operand with step 0 stays at its first element.  The last elements go through a padded register:
+/// out[i] = f(in0[i], in1[i], ...), n elements; f takes and returns SIMD registers.  An operand
+/// with step 0 stays at its first element.  The last elements go through a padded register, so
 /// every element sees the same instructions.
 template <class T, std::size_t N, class F>
 void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N>& step,

@@ -8,9 +8,9 @@
 
 namespace xgrad {
 
-/// The normal distribution's tail over its density, without their factors of exp(-x^2 / 2):
-/// exp(x^2 / 2) (1 - Phi(x)) for x >= 0.  It is P(u) / (x + a) with u = (x - a) / (x + a); P was
-/// fitted in Chebyshev nodes, to 3e-8 and 1e-16.
+/// The normal distribution's tail over its density, both without exp(-x^2 / 2): exp(x^2 / 2) (1 -
+/// Phi(x)) for x >= 0.  It is P(u) / (x + a) with u = (x - a) / (x + a); P was fitted in Chebyshev
+/// nodes, to 3e-8 and 1e-16.
 template <Lanes B>
 B scaled_tail(const B& x) {
   constexpr double a = simd::is_float<B> ? 4 : 5;
@@ -38,9 +38,9 @@ struct Normal {
   T density, cdf;
 };
 
-// Phi of float32 between -3 and 5.5 is 1/2 + x P(x^2) / Q(x^2), with polynomials that were fitted
-// to it, right to 2e-7: that takes a third of the time.  Below it would be nothing but a rounding
-// error, of either sign, as is 1 + erf(x).
+// Phi of float32 between -3 and 5.5 is 1/2 + x P(x^2) / Q(x^2), with fitted polynomials, to 2e-7;
+// it takes a third of the time.  Below -3 it would be mere rounding error, of either sign, as 1 +
+// erf(x) is.
 template <Lanes B>
 B central_cdf(const B& x) {
   const B z = x * x;
@@ -51,7 +51,7 @@ B central_cdf(const B& x) {
   return xsimd::select(x > B(5.5), B(1), xsimd::fma(x, p / q, B(0.5)));
 }
 
-// Phi, given exp(-x^2 / 2) by a function, because it is not always needed.
+// Phi.  A function computes exp(-x^2 / 2), because it is not always needed.
 template <Lanes B, class F>
 B cdf(const B& x, const F& exponential) {
   if constexpr (simd::is_float<B>) {
@@ -75,8 +75,8 @@ Normal<B> normal(const B& x) {
   return {e * c(x, std::numbers::inv_sqrtpi / std::numbers::sqrt2), cdf(x, [&] { return e; })};
 }
 
-/// The error function.  xsimd's of float32 squares its argument, so it is kept from overflowing:
-/// beyond 10, erf is 1 to the last digit.  xsimd's of float64 is off by up to 1.5e-14.
+/// The error function.  xsimd's for float32 squares its argument, so the argument is limited to 10,
+/// where erf is 1 to the last digit.  xsimd's for float64 is off by up to 1.5e-14.
 template <Lanes B>
 B error_function(const B& x) {
   const B within = minimum(maximum(x, B(-10)), B(10));
@@ -103,9 +103,10 @@ B error_function(const B& x) {
 
 namespace xgrad::kernels {
 
-/// x with erf(x) = y: infinite at -1 and 1, NaN beyond.  A rational function comes near (Pavlis,
-/// 1996), two of Newton's steps come to the last digit.  The order of the operations is that of
-/// torch.erfinv: near -1 and 1 a step divides by a small slope, and an error of erf grows with it.
+/// x with erf(x) = y: infinite at -1 and 1, NaN beyond.  A rational approximation (Pavlis, 1996)
+/// and two of Newton's steps are right to the last digit.  The order of operations is
+/// torch.erfinv's, because near -1 and 1 a step divides by a small slope, which amplifies an error
+/// of erf.
 template <class T>
 T erfinv(T y) {
   const T size = std::abs(y);

@@ -15,7 +15,7 @@
 #include <xgrad/autograd/kernels/simd.hpp>
 #include <xgrad/autograd/memory.hpp>
 
-// (kept apart from its neighbours so that the formatter does not sort it)
+// (a separate block, so that the formatter does not sort it)
 #include <xflens/cxxblas/cxxblas.cxx>
 // (as above)
 #include <xgrad/autograd/fail.hpp>
@@ -25,28 +25,28 @@ namespace xgrad::kernels {
 
 namespace {
 
-// A function of the BLAS that is loaded, or null if this BLAS has none of that name.
+// A function of the loaded BLAS, or null if it has none of that name.
 template <class F>
 F* find_in_blas(const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
 }
 
-// Keeps the BLAS that is loaded from using threads of its own, which would compete with ours.  As
-// the program starts: after a fork, OpenBLAS would start them again, and end the process if it
+// Keeps the loaded BLAS from using its own threads, which would compete with ours.  Runs when the
+// program starts: after a fork, OpenBLAS would start threads again, and end the process if it
 // cannot.
 [[maybe_unused]] const bool one_blas_thread = [] {
   for (const char* const name :
        {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})
     if (auto* const set_num_threads = find_in_blas<void(int)>(name))
       set_num_threads(1);
-  // OpenBLAS has started threads as it was loaded.
+  // OpenBLAS started threads when it was loaded.
   if (auto* const shut_down = find_in_blas<int()>("blas_thread_shutdown_"))
     shut_down();
   return true;
 }();
 
-// Whether this is an OpenBLAS built for one thread (libopenblas-serial).  It hands out its buffers
-// without a lock, so two threads that multiply at a time may get the same one, and wrong numbers.
+// Whether this is an OpenBLAS built for one thread (libopenblas-serial).  It hands out buffers
+// without a lock, so two concurrent products may get the same buffer and be wrong.
 bool has_no_locks() {
   auto* const config = find_in_blas<char*()>("openblas_get_config");
   return config != nullptr &&
@@ -58,21 +58,22 @@ using Int = xt::blas_index_t;
 void check_sizes(std::initializer_list<std::size_t> sizes) {
   for (const std::size_t size : sizes)
     check<ShapeError>(size <= static_cast<std::size_t>(INT_MAX),
-                      "matrix product: size {} is beyond what BLAS can count ({})", size, INT_MAX);
+                      "matrix product: size {} is larger than BLAS's integers ({})", size, INT_MAX);
 }
 
-// Where c is cut: into blocks of rows if it is taller than wide, else of columns.
+// How c is cut: into blocks of rows if it is taller than wide, else of columns.
 struct Cut {
   bool by_rows;
   std::size_t block, pieces;
 };
 
-// BLAS packs the operand that is not cut once for each piece.  Pieces end where its own blocks do.
+// For each block, BLAS packs the whole operand that is not cut.  Blocks end where BLAS's own do.
 Cut cut(std::size_t m, std::size_t n, std::size_t k) {
   constexpr std::size_t least_work = 262'144, good_size = 192, most_pieces = 16, edge = 64;
   const bool by_rows = m >= n;
   const std::size_t size = by_rows ? m : n;
-  // One row is as fast as the other operand is read: halves of it stay in the caches of two cores.
+  // One row takes as long as reading the other operand: halves of it stay in the caches of two
+  // cores.
   const std::size_t worth =
       std::max<std::size_t>(m * n * k / (m == 1 ? least_work / 16 : least_work), 1);
   const std::size_t pieces =
@@ -81,7 +82,7 @@ Cut cut(std::size_t m, std::size_t n, std::size_t k) {
   return {by_rows, block, (size + block - 1) / block};
 }
 
-// Locked if the BLAS that is loaded can only be called by one thread at a time.
+// Locked if the loaded BLAS serves only one thread at a time.
 std::unique_lock<std::mutex> turn_at_blas() {
   static const bool needed = has_no_locks();
   static std::mutex mutex;
@@ -101,7 +102,7 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
       std::copy_n(bias, n, c + i * ldc);
     beta = T(1);
   }
-  if (k == 0) {  // nothing to add: BLAS may refuse the sizes
+  if (k == 0) {  // BLAS may refuse these sizes
     for (std::size_t i = 0; i < m; ++i)
       for (T* x = c + i * ldc; x != c + i * ldc + n; ++x)
         *x = beta == T(0) ? T(0) : beta * *x;
@@ -115,8 +116,8 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
   const auto transpose = [](bool yes) { return yes ? cxxblas::Trans : cxxblas::NoTrans; };
   const auto as_int = [](std::size_t size) { return static_cast<Int>(size); };
   const auto turn = turn_at_blas();
-  // alpha and beta of the arrays' type and sizes of BLAS's integer: anything else compiles, too,
-  // and runs a generic loop instead of BLAS.
+  // alpha and beta of the arrays' type and sizes of BLAS's integer type: others compile, too, but
+  // call a generic loop instead of BLAS.
   cxxblas::gemm<Int>(cxxblas::RowMajor, transpose(transpose_a), transpose(transpose_b), as_int(m),
                      as_int(n), as_int(k), alpha, a, as_int(lda), b, as_int(ldb), beta, c,
                      as_int(ldc));
@@ -159,7 +160,7 @@ T scaled(T beta, T y) {
   return beta == T(0) ? T(0) : beta * y;
 }
 
-// The products of x with `rows` rows of b, side by side: each alone would wait for its own sum.
+// The products of x with `rows` rows of b, interleaved: a single one would wait for its own sum.
 template <std::size_t rows, class T>
 void dot_rows(std::size_t k, T alpha, const T* x, const T* b, std::size_t ldb, T beta, T* y) {
   using Lanes = simd::Batch<T>;
@@ -169,7 +170,7 @@ void dot_rows(std::size_t k, T alpha, const T* x, const T* b, std::size_t ldb, T
   for (; i + Lanes::size <= k; i += Lanes::size) {
     const Lanes xi = Lanes::load_unaligned(x + i);
     for (std::size_t r = 0; r < rows; ++r) {
-      __builtin_prefetch(b + (r + rows) * ldb + i);  // while these rows' lanes are added up
+      __builtin_prefetch(b + (r + rows) * ldb + i);  // while these rows' lanes are summed
       sums[r] = xsimd::fma(xi, Lanes::load_unaligned(b + r * ldb + i), sums[r]);
     }
   }
@@ -181,7 +182,7 @@ void dot_rows(std::size_t k, T alpha, const T* x, const T* b, std::size_t ldb, T
   }
 }
 
-// y += the sum of c[r] times row r of b.
+// y += the sum over r of c[r] times row r of b.
 template <std::size_t rows, class T>
 void add_rows(std::size_t n, const T* c, const T* b, std::size_t ldb, T* y) {
   for (std::size_t j = 0; j < n; ++j) {
@@ -237,9 +238,9 @@ static_assert(bfloat16_columns % Halves::size == 0);
 
 using Scratch = std::vector<float, Allocator<float>>;
 
-// A register of bfloat16 is one of words with two elements each.  One shift makes floats of the
-// even elements and one mask of the odd ones, so x is put in that order: of every 2 * lanes
-// elements the even ones first.
+// A register of bfloat16 holds two elements in each 32-bit word.  One shift turns the even elements
+// to floats and one mask the odd ones, so x is permuted alike: of every 2 * lanes elements the even
+// ones come first.
 void put_in_order(std::size_t k, const float* x, std::size_t padded, float* to) {
   std::fill_n(to, padded, 0.F);
   for (std::size_t i = 0; i < k; ++i) {
@@ -248,7 +249,7 @@ void put_in_order(std::size_t k, const float* x, std::size_t padded, float* to) 
   }
 }
 
-// The products of x, in that order, with `rows` rows of w, side by side.
+// The products of the permuted x with `rows` rows of w, interleaved.
 template <std::size_t rows>
 void dot_rows(std::size_t padded, const float* x, const std::uint16_t* w, const float* bias,
               float* y) {
@@ -258,7 +259,7 @@ void dot_rows(std::size_t padded, const float* x, const std::uint16_t* w, const 
   const Words upper(0xFFFF0000U);
   for (std::size_t i = 0; i < padded; i += 2 * lanes) {
     const Floats even = Floats::load_unaligned(x + i), odd = Floats::load_unaligned(x + i + lanes);
-    // The next rows, in the order of memory.
+    // Prefetches the next rows, in the order of memory.
     for (std::size_t next = 0; next < 2 * lanes * rows; next += line)
       __builtin_prefetch(w + (padded + i) * rows + next);
     for (std::size_t r = 0; r < rows; ++r) {
@@ -290,7 +291,7 @@ bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
   for (std::size_t i = 0; i < n; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(x[i]), magnitude = bits & 0x7FFFFFFF;
     const std::uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-    // A NaN whose fraction is all in the lower half would become an infinity.
+    // A NaN whose fraction has set bits in the lower half alone would become an infinity.
     const std::uint32_t nan = bits >> 16 | ((bits & 0x7F0000) == 0 ? 0x40U : 0U);
     y[i] = static_cast<std::uint16_t>(magnitude > infinity ? nan : rounded);
     too_large |= static_cast<std::uint32_t>(magnitude < infinity && (rounded & 0x7FFF) == 0x7F80);
@@ -300,7 +301,7 @@ bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
 
 void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x,
                      const std::uint16_t* w, std::size_t stride, const float* bias, float* y) {
-  constexpr std::size_t few = 7;  // rows of x; tiles are faster from there on (AVX2)
+  constexpr std::size_t few = 7;  // rows of x; from there on tiles are faster (AVX2)
   const auto rows_of = [&](std::size_t elements) {  // a tile of about so many
     return std::max<std::size_t>(elements / std::max<std::size_t>(stride, 1) / 64 * 64, 64);
   };

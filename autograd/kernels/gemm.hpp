@@ -8,17 +8,16 @@
 namespace xgrad::kernels {
 
 /// c = op(a) op(b) * alpha + c * beta; row-major; op(a) is (m, k), op(b) (k, n), c (m, n).  lda,
-/// ldb and ldc are the distances between rows as stored, so transposes and slices need no copies.
-/// With beta 0, c may hold garbage.  With a bias (n,), c = op(a) op(b) * alpha + bias in each row,
-/// whatever beta is.  Any size may be 0.  ShapeError for a size that BLAS cannot count (int).  Runs
-/// on the calling thread.
+/// ldb and ldc are the distances between stored rows, so transposes and slices need no copies.
+/// With beta 0, c may be uninitialised.  With a bias (n,), c = op(a) op(b) * alpha + bias in each
+/// row, for any beta.  Any size may be 0.  ShapeError for a size beyond BLAS's integers.  Runs on
+/// the calling thread.
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,
           const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc,
           const T* bias = nullptr);
 
-/// The same, cut across threads by blocks of c's rows or columns.  The cut depends on the sizes
-/// alone.
+/// The same, on all threads, by blocks of c's rows or columns that depend on the sizes alone.
 template <class T>
 void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
                    T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c,
@@ -29,9 +28,8 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
 // gemm packs the matrix first, which for one row takes longer than the
 // product.
 
-/// y = x op(b) * alpha + y * beta: x (k,), op(b) (k, n), y (n,); ldb is the distance between rows
-/// of b as stored.  With beta 0, y may hold garbage.  The result of element j does not
-/// depend on n.
+/// y = x op(b) * alpha + y * beta: x (k,), op(b) (k, n), y (n,); ldb is the distance between stored
+/// rows of b.  With beta 0, y may be uninitialised.  The result of element j does not depend on n.
 template <class T>
 void gemv(bool transpose_b, std::size_t n, std::size_t k, T alpha, const T* x, const T* b,
           std::size_t ldb, T beta, T* y);
@@ -41,16 +39,16 @@ void gemv(bool transpose_b, std::size_t n, std::size_t k, T alpha, const T* x, c
 inline float from_bfloat16(std::uint16_t upper) {
   return std::bit_cast<float>(std::uint32_t{upper} << 16);
 }
-/// y = x rounded to the nearest, ties to even; NaN stays NaN.  Returns whether all that is finite
-/// in x is finite in y.
+/// y = x rounded to the nearest, ties to even; NaN stays NaN.  Returns whether all finite elements
+/// stay finite.
 bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y);
 
-/// Rows of a matrix are stored with zeros at their end, up to a multiple of this: whole registers.
+/// Rows of a matrix are padded with zeros to a multiple of this: whole registers.
 inline constexpr std::size_t bfloat16_columns = 32;
 
-/// y (m, n) = x (m, k) wᵀ + bias: w (n, k) with `stride` between rows, which are padded; the bias
-/// (n,) may be null.  Few rows of x read w as it is, once; for more it becomes float32 tile by tile
-/// on its way to gemm().  On all threads, with the same bits on any number.
+/// y (m, n) = x (m, k) wᵀ + bias: w (n, k) with `stride` between its padded rows; the bias (n,) may
+/// be null.  Few rows of x read w as it is, once; for more, gemm() gets w converted to float32 tile
+/// by tile.  On all threads, with the same bits on any number.
 void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x,
                      const std::uint16_t* w, std::size_t stride, const float* bias, float* y);
 

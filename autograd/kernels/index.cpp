@@ -11,7 +11,7 @@
 namespace xgrad::kernels {
 namespace {
 
-constexpr std::size_t piece = 16384;  // elements that are worth handing to a thread
+constexpr std::size_t piece = 16384;  // elements that are worth a task
 
 std::size_t grain_of(std::size_t work) {
   return std::max<std::size_t>(1, piece / std::max<std::size_t>(1, work));
@@ -40,8 +40,8 @@ void index_select(Axis axis, const T* x, const std::int64_t* index, std::size_t 
   });
 }
 
-// Rows with the same index meet in one place, so work is cut by columns: every piece goes through
-// the whole index.
+// Several rows may have the same index, so work is divided by columns: every task goes through the
+// whole index.
 template <class T>
 void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x) {
   constexpr std::size_t tile = 64;
@@ -68,11 +68,11 @@ namespace {
 // How gather and scatter walk an index of any rank: as rows along its last dimension.
 struct IndexRows {
   std::size_t length, count;  // of a row, and rows
-  std::size_t together;       // neighbouring rows that may reach the same places
+  std::size_t together;       // neighbouring rows that may reach the same elements
   std::size_t along;          // distance in x of neighbours along dim
   bool dim_is_last;
 
-  std::vector<Dimension<1>> outer;  // where in x rows begin, the place along dim left out
+  std::vector<Dimension<1>> outer;  // offsets of rows in x, without the position along dim
 
   IndexRows(const Shape& x_shape, std::size_t dim, const Shape& index_shape)
       : length(index_shape.back()),
@@ -90,9 +90,9 @@ struct IndexRows {
   }
 };
 
-// Calls combine(place, element) for each element of the index, with the place in x that it names
-// and its own in y.  Where places are written to, rows that may name the same ones are one piece of
-// work.
+// Calls combine(place, element) for each element of the index, with the element of x that it
+// selects and its own of y.  If that writes to x, rows that may select the same elements are one
+// task.
 template <class X, class Y, class F>
 void each_element(X* x, const Shape& x_shape, std::size_t dim, const std::int64_t* index,
                   const Shape& index_shape, Y* y, const F& combine) {

@@ -1,7 +1,7 @@
 #pragma once
-// Moving elements by index, and selection.  Indices are within range: the ops check them.
-// Where several elements go to one place, they go there in the order of the index: sums are added
-// up in it, and of those that replace each other the last stays.
+// Moves elements by index, and selects the k largest.  Indices are within range: the ops check
+// them.  If several elements go to one place, they go in the order of the index: sums are in that
+// order, and of replacements the last stays.
 
 #include <cstdint>
 #include <xgrad/autograd/kernels/odometer.hpp>
@@ -33,8 +33,8 @@ template <class T>
 void scatter(T* y, const Shape& y_shape, std::size_t dim, const std::int64_t* index,
              const Shape& index_shape, const T* x);
 
-/// Where the k largest (or smallest) along n are, in falling (rising) order: (outer, k, inner).  Of
-/// equals the first comes first; NaN counts as largest.
+/// The indices of the k largest (or smallest) along n, in falling (rising) order: (outer, k,
+/// inner).  Equal elements keep their order; NaN counts as largest.
 template <class T>
 void topk(Axis axis, const T* x, std::size_t k, bool largest, std::int64_t* indices);
 

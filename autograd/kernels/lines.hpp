@@ -2,24 +2,25 @@
 // One loop along lines, on which softmax, norms, losses and reductions are a few formulas each.
 //
 // A line is the elements of an array that differ in one dimension alone.  A body is written once,
-// on SIMD registers, and runs on both kinds of lines:
+// on SIMD registers, and serves both kinds of lines:
 //
-//   Row      its elements are neighbours: a register holds some of them, and a fold ends in lanes
-//   Columns  as many lines side by side as a register has lanes: it holds one element of each
+//   Row      its elements are contiguous: a register holds some of them, and a fold combines lanes
+//   Columns  a group of neighbouring lines: each lane of a register holds an element of another
+//   line
 //
 //   kernels::for_lines<T>(axis, axis.n, [&](const auto& line) {  // dx = y (g - sum(g y))
 //     const auto sum = line.sum([&](auto i) { return i.load(g) * i.load(y); });
 //     line.each([&](auto i) { i.store(dx, i.load(y) * (i.load(g) - sum)); });
 //   });
 //
-// i is a place in arrays of the axis's shape: that of a register (Whole), or of fewer elements
+// i is a place in arrays of the axis's shape: a register's (Whole), or that of fewer elements
 // (Part).  The last place of a row's sum overlaps the one before (Last), so a body that stores
-// within a sum must not store over what it loads.
+// within a sum must not overwrite what it loads.
 //
 // The order of a fold depends on the length and the register's width alone.  Each 16 registers of a
-// row's sum join a total in double, so its error does not grow with the length.  A row's fold() has
-// four chains, because a single one would wait for each result.  Columns are folded in trees of
-// eight elements.
+// row's sum are added to a total in double, so its error does not grow with the length.  A row's
+// fold() has four chains, because a single one would wait for each result.  Columns are folded in
+// trees of eight elements.
 
 #include <algorithm>
 #include <array>
@@ -50,7 +51,7 @@ struct Multiply {
   static constexpr double identity = 1;
   auto operator()(const auto& a, const auto& b) const { return a * b; }
 };
-// NaN stays once it is a, because no comparison with it holds.
+// NaN stays once it is a, because comparisons with it are false.
 struct Largest {
   static constexpr double identity = -std::numeric_limits<double>::infinity();
   auto operator()(const auto& a, const auto& b) const {
@@ -126,12 +127,12 @@ struct Part {
 };
 template <class T>
 struct Last : Whole<T> {
-  std::size_t count;  // of lanes that the place before does not have
+  std::size_t count;  // lanes that the place before lacks
   auto keep(const auto& v, const auto& w) const { return SomeLanes<T>::last(count)(v, w); }
 };
 
-// ---- lines of n elements, from element `from` of their array on; a result goes to element `to` of
-// one that has an element for each line ----
+// ---- lines of n elements from element `from` of their array on; results go to element `to` of an
+// array with an element for each line ----
 
 template <class T>
 class Row {
@@ -140,7 +141,7 @@ class Row {
   explicit Row(std::size_t n, std::size_t from = 0, std::size_t to = 0)
       : from_(from), end_(from + n), to_(to) {}
 
-  /// f(i) at each place; it may store over what it loads.
+  /// f(i) at each place; it may overwrite what it loads.
   void each(const auto& f) const {
     std::size_t i = from_;
     for (; i + width <= end_; i += width)
@@ -252,7 +253,7 @@ class Columns {
 
 // ---- all lines ----
 
-/// f(r) for each of the rows of n elements, in pieces of work that are worth a thread.
+/// f(r) for each of the rows of n elements, on threads if worthwhile.
 void for_rows(std::size_t rows, std::size_t n, const auto& f) {
   const std::size_t grain = std::max<std::size_t>(1, 8192 / std::max<std::size_t>(1, n));
   parallel_for(rows, grain, [&](std::size_t begin, std::size_t end) {
@@ -261,8 +262,8 @@ void for_rows(std::size_t rows, std::size_t n, const auto& f) {
   });
 }
 
-/// second(r, first(r)) for rows begin ... end - 1.  first() is a long chain of dependent steps.  It
-/// is called for 16 rows in a row, so that the processor overlaps their chains.
+/// second(r, first(r)) for rows begin ... end - 1.  first() is a long chain of dependent steps, so
+/// it is called for 16 rows at once, whose chains the processor overlaps.
 void for_row_groups(std::size_t begin, std::size_t end, const auto& first, const auto& second) {
   std::array<decltype(first(begin)), 16> results;
   for (std::size_t r = begin; r < end; r += results.size()) {
@@ -302,10 +303,10 @@ void for_lines(Axis a, std::size_t most, const auto& body) {
   });
 }
 
-// ---- element by element, for results that depend on the one before ----
+// ---- element by element, for results that depend on the previous one ----
 
-/// f(begin, width) for groups of at most 64 neighbouring lines: element i of the group's first line
-/// is at begin + i * inner, and those of the others follow it, so memory is read in its order.
+/// f(begin, width) for groups of at most 64 neighbouring lines, in the order of memory: element i
+/// of the group's first line is at begin + i * inner, followed by those of the others.
 void for_narrow_groups(Axis a, const auto& f) {
   const std::size_t most = std::min<std::size_t>(a.inner, 64);
   const std::size_t groups = a.inner == 0 ? 0 : (a.inner + most - 1) / most;
@@ -315,8 +316,8 @@ void for_narrow_groups(Axis a, const auto& f) {
   });
 }
 
-/// y_i = first(i), and next(y_(i-1), i) after it, along each line from the front or, in reverse,
-/// from the back, where i is a place in y.  y_(i-1) is kept in double.
+/// y_i = first(i), then next(y_(i-1), i), along each line from the front or, in reverse, from the
+/// back; i is a place in y.  y_(i-1) is kept in double.
 template <class T>
 void scan(Axis a, bool reverse, T* y, const auto& first, const auto& next) {
   for_narrow_groups(a, [&](std::size_t begin, std::size_t width) {
@@ -333,7 +334,7 @@ void scan(Axis a, bool reverse, T* y, const auto& first, const auto& next) {
 
 // ---- shared by several ops ----
 
-/// The largest element; NaNs may or may not be seen.
+/// The largest element; NaN may be missed.
 template <class T>
 simd::Batch<T> largest(const auto& line, const T* x) {
   return line.fold(Larger(), [&](auto i) { return i.load(x); });
@@ -360,17 +361,17 @@ struct LogSum {
 
 // ---- reductions of (outer, n, inner) over n to (outer, inner) ----
 //
-// Lines are folded in blocks whose results are folded again, so that the rounding error of a sum
-// grows with the logarithm of n.  Over n = 0 a reduction is its identity: 0 for sums, 1 for
-// products, -inf for max, inf for min.
+// Lines are folded in blocks whose results are folded again, so the rounding error of a sum grows
+// with the logarithm of n.  Over n = 0 a reduction is its identity: 0 for sums, 1 for products,
+// -inf for max, inf for min.
 
 /// All f(register), combined.
 template <class T>
 void reduce(Axis axis, const T* x, T* y, const auto& op, const auto& f) {
   if (axis.n == 0)
     std::fill_n(y, axis.outer * axis.inner, static_cast<T>(op.identity));
-  // Along a row 32 or fewer elements are added one after the other, whatever registers the machine
-  // has, because errors grow with that.
+  // Along a row at most 32 elements are added one after the other on any machine, because errors
+  // grow with that number.
   constexpr std::size_t row = std::min<std::size_t>(1024, 32 * 4 * simd::Batch<T>::size);
   const std::size_t block = axis.inner == 1 ? row : 128, blocks = (axis.n + block - 1) / block;
   Scratch<T> partial(blocks > 1 ? axis.outer * blocks * axis.inner : 0);
@@ -400,7 +401,8 @@ void min(Axis axis, const T* x, T* y) {
   reduce<T>(axis, x, y, Smallest(), std::identity());
 }
 
-/// Where along n > 0 the largest (or smallest) element is: the first of equals, or the first NaN.
+/// The index along n > 0 of the largest (or smallest) element: the first of equals, or the first
+/// NaN.
 template <class T>
 void arg_extremum(Axis axis, const T* x, bool largest, std::int64_t* y) {
   Scratch<T> extremum(axis.outer * axis.inner);
@@ -415,7 +417,7 @@ void arg_extremum(Axis axis, const T* x, bool largest, std::int64_t* y) {
       return;
     }
     std::fill_n(y + line, width, 0);
-    for (std::size_t j = axis.n; j-- > 0;)  // backwards: the first of equals is written last
+    for (std::size_t j = axis.n; j-- > 0;)  // so that the first of equals is written last
       for (std::size_t c = 0; c < width; ++c)
         if (is(x[begin + j * axis.inner + c], wanted[c]))
           y[line + c] = static_cast<std::int64_t>(j);
@@ -424,12 +426,12 @@ void arg_extremum(Axis axis, const T* x, bool largest, std::int64_t* y) {
 
 // ---- moments of a row ----
 //
-// A mean that is rounded to the dtype is off by up to half a last place of the elements, which can
-// be more than their deviations.  So a mean has two parts, both from the sum of x - x[0]: its error
-// is one of the deviations.
+// A mean rounded to the dtype is wrong by up to half a last place of the elements, which can exceed
+// their deviations.  So a mean has two parts, both from the sum of x - x[0]: its error is one of
+// the deviations.
 
-/// first + shift, where shift is the mean of what differs from first: the nearest number of the
-/// dtype, and what is missing.
+/// first + shift, where shift is the mean of the differences from first: the nearest number of the
+/// dtype, and the remainder.
 template <class T>
 struct Mean {
   T nearest;

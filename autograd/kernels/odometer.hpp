@@ -1,5 +1,5 @@
 #pragma once
-// How kernels see arrays: several of them in step through the dimensions of a shape, or one along
+// Arrays as seen by kernels: several walked in step through the dimensions of a shape, or one along
 // one dimension.
 
 #include <algorithm>
@@ -12,18 +12,18 @@
 
 namespace xgrad::kernels {
 
-/// A dimension that N arrays are walked along, and how far each one's neighbours are apart.
+/// A dimension that N arrays are walked along, with each array's stride.
 template <std::size_t N>
 struct Dimension {
   std::size_t size;
   std::array<std::ptrdiff_t, N> strides;
 };
 
-/// A place in each of N arrays that moves on in row-major order, without divisions.
+/// A position in each of N arrays that advances in row-major order, without divisions.
 template <std::size_t N>
 class Odometer {
  public:
-  /// At this position, counted from the first.  The dimensions, outermost first, must outlive it.
+  /// Starts at this position.  The dimensions, outermost first, must outlive it.
   explicit Odometer(std::span<const Dimension<N>> dimensions, std::size_t position = 0)
       : dimensions_(dimensions), digits_(dimensions.size()) {
     for (std::size_t d = dimensions.size(); d-- > 0; position /= dimensions[d].size) {
@@ -53,14 +53,14 @@ class Odometer {
   std::array<std::ptrdiff_t, N> at_{};
 };
 
-/// How N row-major operands broadcast to an output, as rows of equal length.  Neighbouring
+/// N row-major operands that broadcast to an output, as rows of equal length.  Neighbouring
 /// dimensions that every operand walks alike are merged, so equal shapes are one row.  step[k] is 1
-/// where operand k moves along the row, 0 where it stays.
+/// if operand k moves along the row, 0 if it stays.
 template <std::size_t N>
 struct Rows {
   std::size_t count = 1, length = 1;
   std::array<std::size_t, N> step{};
-  std::vector<Dimension<N>> outer;  // where rows begin: Odometer(outer, row)
+  std::vector<Dimension<N>> outer;  // offsets of rows: Odometer(outer, row)
 
   Rows(const Shape& out, const std::array<const Shape*, N>& operands) {
     if (std::ranges::all_of(operands, [&](const Shape* s) { return *s == out; })) {
@@ -113,8 +113,8 @@ struct Rows {
   }
 };
 
-/// A row-major array seen as (outer, n, inner): the work goes along n.  With inner 1 that is along
-/// contiguous rows, else down columns.
+/// A row-major array seen as (outer, n, inner): the work goes along n, which is along contiguous
+/// rows if inner is 1, else down columns.
 struct Axis {
   std::size_t outer = 1, n = 1, inner = 1;
   std::size_t numel() const { return outer * n * inner; }

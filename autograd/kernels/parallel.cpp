@@ -22,13 +22,14 @@ namespace {
 
 using Task = kernels::FunctionRef<std::size_t>;
 
-// A job is a number of pieces.  A thread draws those of its own range first, which are the same in
-// every job of so many pieces, so that what they read is still in its cache; then what the others
-// have not come to.  The caller draws too, and when none are left it waits only for workers that
-// are inside: one that the system has not woken yet finds the job closed and costs nothing.
+// A job is a number of tasks.  Each thread first takes the tasks of its own range, which is the
+// same in every job of that size, so that their data is still in its cache; then it takes those
+// that the others have not begun.  The caller takes tasks, too.  In the end it waits only for
+// workers that are inside: one that the system has not woken yet finds the job closed and costs
+// nothing.
 class Pool {
  public:
-  /// A pool of that many threads, with the caller's, or of fewer if the system does not start them.
+  /// A pool of that many threads, with the caller, or fewer if the system refuses.
   explicit Pool(std::size_t threads) {
     try {
       ranges_ = std::vector<Range>(threads);
@@ -71,7 +72,7 @@ class Pool {
       return first < end ? end - first : 0;
     }
   };
-  // The state: how many threads are inside a job, whether it is open, whether all is to end, and a
+  // The state: the number of threads inside a job, whether it is open, whether to stop, and a
   // number that changes with each job.
   static constexpr unsigned open = 2048, stopping = 2 * open, next_job = 2 * stopping;
   static unsigned inside(unsigned state) { return state % open; }
@@ -116,7 +117,7 @@ class Pool {
     }
   }
 
-  // For a while without sleeping, because in training one job follows another.
+  // Spins for a while before sleeping, because in training one job follows another.
   template <class F>
   unsigned wait_until(const F& holds) const {
     for (std::size_t spins = 0;; ++spins) {
@@ -147,24 +148,24 @@ std::size_t default_threads() {
   return num_processors();
 }
 
-std::mutex pool_mutex;  // one job at a time; a second thread that comes meanwhile works alone
+std::mutex pool_mutex;  // one job at a time; a second thread meanwhile works alone
 Pool* pool = nullptr;   // never destroyed: a Tensor with static storage may still need it
-// Not under the mutex, which is held as long as a job runs: a task may ask and change it as well.
+// Not under the mutex, which is held throughout a job, because a task may read and change it.
 std::atomic<std::size_t> threads_wanted = default_threads();
 
-// A child process has the thread that called fork() and no other: it starts its own.  Whatever
-// those of the parent were doing, their pool is left alone.
+// A child process has only the thread that called fork(), so it starts its own.  The parent's pool
+// is left alone, whatever its threads were doing.
 const detail::RenewedInChild<pool_mutex> renewed_mutex;
 const detail::RenewedInChild<pool> renewed_pool;
 
-// The threads that are wanted, or as many as the system allows; with the mutex held.
+// Starts the wanted number of threads, or as many as the system allows; the mutex is held.
 Pool* start_threads() {
   std::size_t wanted = threads_wanted.load();
   if (pool != nullptr && pool->threads() == wanted)
     return pool;
   delete std::exchange(pool, nullptr);
   pool = new (std::nothrow) Pool(wanted);
-  // Not if another number has been asked for meanwhile.
+  // Unless another number has been requested meanwhile.
   threads_wanted.compare_exchange_strong(wanted, pool == nullptr ? 1 : pool->threads());
   return pool;
 }

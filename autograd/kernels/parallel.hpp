@@ -1,12 +1,12 @@
 #pragma once
-// Cutting work across threads.
+// Dividing work among threads.
 
 #include <cstddef>
 
 namespace xgrad::kernels {
 
 /// A reference to something callable with (Args...); does not own it.  A loop that takes one is
-/// compiled once, and what it calls is compiled into one place.
+/// compiled once.
 template <class... Args>
 class FunctionRef {
  public:
@@ -22,12 +22,12 @@ class FunctionRef {
 };
 
 /// Calls task(0) ... task(pieces - 1), each once, on this and other threads, and returns when all
-/// are done.  The first exception is thrown on.  How work is cut into pieces must not depend on the
-/// number of threads, and no two pieces may write to the same place: then the result is the same on
-/// any number.  A call from within a task runs on its thread.
+/// are done.  Rethrows the first exception.  The division into tasks must not depend on the number
+/// of threads, and no two tasks may write to the same memory: then the result is the same on any
+/// number.  A call within a task runs on the task's thread.
 void parallel(std::size_t pieces, FunctionRef<std::size_t> task);
 
-/// Cuts [0, n) into pieces of `grain` and calls f(begin, end) for each.
+/// Cuts [0, n) into chunks of `grain` and calls f(begin, end) for each.
 void parallel_for(std::size_t n, std::size_t grain, FunctionRef<std::size_t, std::size_t> f);
 
 }  // namespace xgrad::kernels

@@ -1,10 +1,10 @@
 #pragma once
-// SIMD registers (xsimd) and the vocabulary of formulas on them.
+// SIMD registers (xsimd) and the functions that formulas use on them.
 //
-// A formula such as `g * (c(y, 1) - y * y)` is a generic lambda.  Given SIMD registers it computes
-// a handful of elements; given Tensors the same line builds the graph of the gradient.  So a
-// formula may use only operations that both have: arithmetic, the functions below, comparisons
-// inside where(), and c(x, number) for constants of x's type.
+// A formula such as `g * (c(y, 1) - y * y)` is a generic lambda.  Called with SIMD registers it
+// computes a few elements; called with Tensors it builds the graph of the gradient.  So a formula
+// may use only operations that both have: arithmetic, the functions below, comparisons inside
+// where(), and c(x, number) for constants of x's type.
 
 #include <algorithm>
 #include <array>
@@ -15,12 +15,12 @@
 
 #if defined(__aarch64__)
 #if defined(XSIMD_HPP) || defined(XSIMD_BATCH_HPP)
-#error "on Arm xgrad's headers come before xsimd's, whose quotients of floats are estimates"
+#error "on Arm include xgrad's headers before xsimd's, whose float quotients are estimates"
 #endif
 #include <arm_neon.h>
 // On Arm xsimd estimates quotients and square roots of floats: 1 / 1e-40f is -inf, sqrt(inf) NaN.
-// Its own take neon, the base class; these take neon64 and are preferred.  xsimd looks for them
-// where it is included, so they stand before it.
+// Its own overloads take neon, the base class; these take neon64 and are preferred.  xsimd looks
+// them up where it is included, so they come first.
 namespace xsimd {
 struct neon64;
 template <class T, class A>
@@ -38,7 +38,7 @@ batch<float, A> sqrt(const batch<float, A>& x, const neon64&) noexcept {
 }  // namespace xsimd
 #endif
 
-// GCC 12 takes the deliberately uninitialised registers in its own AVX-512 intrinsics for mistakes.
+// GCC 12 warns of the deliberately uninitialised registers in its own AVX-512 intrinsics.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -64,7 +64,7 @@ using Batch = xsimd::batch<T, Arch>;
 
 }  // namespace xgrad
 
-namespace xsimd {  // whose own are estimates of 12 bits, of doubles as well
+namespace xsimd {  // xsimd's own are estimates of 12 bits, of doubles as well
 inline xgrad::simd::Batch<float> reciprocal(const xgrad::simd::Batch<float>& x) { return 1.F / x; }
 inline xgrad::simd::Batch<double> reciprocal(const xgrad::simd::Batch<double>& x) { return 1. / x; }
 inline xgrad::simd::Batch<float> rsqrt(const xgrad::simd::Batch<float>& x) { return 1.F / sqrt(x); }
@@ -90,8 +90,8 @@ B where(const typename B::batch_bool_type& condition, const B& a, const B& b) {
   return xsimd::select(condition, a, b);
 }
 
-// Unqualified calls find xsimd's functions by the type of their argument; these differ in name or
-// meaning.  (isnan, because xsimd's != says that NaN does not differ from itself.)
+// Unqualified calls find xsimd's functions by argument type; these differ in name or meaning.
+// (isnan, because xsimd's != says that NaN equals itself.)
 template <Lanes B>
 B maximum(const B& a, const B& b) {  // NaN if either is
   return xsimd::select(xsimd::isnan(a), a, xsimd::select(xsimd::isnan(b), b, xsimd::max(a, b)));
@@ -106,7 +106,7 @@ namespace simd {
 template <Lanes B>
 inline constexpr bool is_float = std::same_as<typename B::value_type, float>;
 
-/// The polynomial with these coefficients, that of the lowest power first.
+/// The polynomial with these coefficients, lowest power first.
 template <Lanes B, std::size_t N>
 B polynomial(const B& x, const std::array<double, N>& coefficients) {
   B sum = c(x, coefficients[N - 1]);
@@ -115,7 +115,7 @@ B polynomial(const B& x, const std::array<double, N>& coefficients) {
   return sum;
 }
 
-/// x 2^k for whole k of any size; what is subnormal is rounded once.
+/// x 2^k for whole k of any size; a subnormal result is rounded once.
 template <Lanes B>
 B scale(const B& x, const B& k) {
 #ifdef __AVX512F__
@@ -132,8 +132,8 @@ B scale(const B& x, const B& k) {
 #endif
 }
 
-// exp(x) = 2^k (1 + m), for x that is not far beyond what has such an exponential.  xsimd's exp is
-// infinite from 88.38 and 709.44 on, right would be 88.72 and 709.78, and 0 where it is subnormal.
+// exp(x) = 2^k (1 + m), for x up to a little beyond exp's range.  xsimd's exp is infinite from
+// 88.38 and 709.44 on, where 88.72 and 709.78 would be right, and 0 for subnormal results.
 template <Lanes B>
 struct Exponential {
   B k, m;
@@ -159,7 +159,7 @@ struct Exponential {
   }
 };
 
-/// x within these bounds; NaN stays.  (xsimd's versions differ in max and min of NaN.)
+/// x limited to these bounds; NaN stays.  (xsimd's versions differ in max and min of NaN.)
 template <Lanes B>
 B clamped(const B& x, const B& least, const B& most) {
   return xsimd::select(x < least, least, xsimd::select(x > most, most, x));
@@ -171,18 +171,18 @@ B exp(const B& x) {
   return scale(B(1) + e.m, e.k);
 }
 template <Lanes B>
-B expm1(const B& x) {  // in halves, for 2^1024 is no double
+B expm1(const B& x) {  // in halves, because 2^1024 is no double
   const B most = is_float<B> ? B(89) : B(710), least = is_float<B> ? B(-20) : B(-40);
   const Exponential<B> e(clamped(x, least, most));
   const B half = scale(c(x, 0.5), e.k), y = xsimd::fma(half, e.m, half - c(x, 0.5));
   return xsimd::copysign(xsimd::select(e.k == B(0), e.m, y + y), x);
 }
-// xsimd's log1p makes 0 of -0.
+// xsimd's log1p turns -0 into 0.
 template <Lanes B>
 B log1p(const B& x) {
   return xsimd::select(x == B(0), x, xsimd::log1p(x));
 }
-// xsimd's log takes the exponent of a subnormal double before it has made it normal.
+// xsimd's log takes the exponent of a subnormal double before it normalises it.
 template <Lanes B>
 B log(const B& x) {
   B y = xsimd::log(x);
@@ -196,7 +196,7 @@ B log(const B& x) {
 
 }  // namespace simd
 
-// (No templates, for these are preferred to xsimd's.)
+// (No templates, so that overloading prefers them to xsimd's.)
 inline simd::Batch<float> exp(const simd::Batch<float>& x) { return simd::exp(x); }
 inline simd::Batch<double> exp(const simd::Batch<double>& x) { return simd::exp(x); }
 inline simd::Batch<float> expm1(const simd::Batch<float>& x) { return simd::expm1(x); }
@@ -206,13 +206,13 @@ inline simd::Batch<double> log(const simd::Batch<double>& x) { return simd::log(
 inline simd::Batch<float> log1p(const simd::Batch<float>& x) { return simd::log1p(x); }
 inline simd::Batch<double> log1p(const simd::Batch<double>& x) { return simd::log1p(x); }
 
-/// sigmoid and its derivative.  From sigmoid's value the derivative could not be had where that is
-/// rounded to 1.
+/// sigmoid and its derivative, which cannot be computed from sigmoid's value where that is rounded
+/// to 1.
 template <class T>
 struct Logistic {
   T value, slope;
 };
-/// 1 / (1 + exp(-x)); with exp(-|x|) alone, so it underflows gradually.
+/// 1 / (1 + exp(-x)), from exp(-|x|) alone, so it underflows gradually.
 template <Lanes B>
 B sigmoid(const B& x) {
   const B e = exp(-xsimd::abs(x));
@@ -234,7 +234,7 @@ namespace xgrad::kernels {
 
 // ---- parts of a register: the end of an array that does not fill one, and lane by lane ----
 
-/// p[0 ... n), fewer than a register holds, and `rest` in the other lanes.
+/// p[0 ... n) for n below a register's width, and `rest` in the other lanes.
 template <class T>
 simd::Batch<T> load_first(const T* p, std::size_t n, T rest = 0) {
   constexpr std::size_t width = simd::Batch<T>::size;
@@ -243,7 +243,7 @@ simd::Batch<T> load_first(const T* p, std::size_t n, T rest = 0) {
   std::copy_n(p, n, padded);
   return simd::Batch<T>::load_aligned(padded);
 }
-/// The first n lanes to p[0 ... n).
+/// Stores the first n lanes to p[0 ... n).
 template <class T>
 void store_first(const simd::Batch<T>& v, T* p, std::size_t n) {
   alignas(64) T padded[simd::Batch<T>::size];
@@ -251,7 +251,7 @@ void store_first(const simd::Batch<T>& v, T* p, std::size_t n) {
   std::copy_n(padded, n, p);
 }
 
-/// f(x, y, ...) of single elements, lane by lane: for functions that xsimd has not.
+/// f(x, y, ...) of single elements, lane by lane: for functions that xsimd lacks.
 template <class F, Lanes B, std::same_as<B>... Others>
 B by_lane(const F& f, const B& x, const Others&... others) {
   using Values = std::array<typename B::value_type, B::size>;
@@ -268,8 +268,8 @@ B by_lane(const F& f, const B& x, const Others&... others) {
   return B::load_aligned(result.data());
 }
 
-// Each level is an array of its own: the compiler keeps these in registers, where it turns a loop
-// over one array into scalar code.
+// Each level is a separate array: the compiler keeps those in registers, but would turn a loop over
+// one array into scalar code.
 template <class T, std::size_t N, class F>
 T combine(const std::array<T, N>& a, const F& f) {
   if constexpr (N == 1) {

@@ -14,7 +14,7 @@
 
 namespace xgrad::detail {
 
-/// scaled_dot_product_attention with enable_gqa; a mask that is not given is undefined, or null.
+/// scaled_dot_product_attention with enable_gqa; an absent mask is undefined, or null.
 Tensor grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                          AttentionOptions options, const Tensor& bias, const Mask* allowed);
 
@@ -22,8 +22,8 @@ Tensor grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
 
 namespace xgrad {
 
-// Attention in which several heads of queries share keys and values: these broadcast along a
-// dimension that is theirs, so nothing is copied.
+// Attention with several heads of queries for each head of keys and values, which broadcast along
+// an extra dimension, so nothing is copied.
 
 namespace {
 
@@ -36,7 +36,7 @@ Shape in_groups(Shape shape, std::size_t groups) {
   return shape;
 }
 
-// The same of a mask that has a dimension for heads, all or one.
+// The same for a mask with a dimension for heads, of size 1 or all.
 Shape mask_in_groups(const Shape& mask, std::size_t heads, std::size_t groups) {
   if (mask.size() < 3)
     return mask;
@@ -75,8 +75,8 @@ Tensor detail::grouped_attention(const Tensor& q, const Tensor& k, const Tensor&
   return flatten(y, -4, -3);
 }
 
-// Scaled dot-product attention, of q, k and v apart or packed in one array: a composition, and a
-// kernel that makes the weights a block of rows at a time.
+// Scaled dot-product attention, with q, k, v separate or packed in one array: a composition, and a
+// kernel that computes the weights a block of rows at a time.
 
 namespace {
 
@@ -122,7 +122,7 @@ Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k
   return matmul(setup.keep ? where(*setup.keep, weights * setup.keep_scale, 0.0) : weights, v);
 }
 
-// Draws what dropout keeps of weights of this shape, masked ones included, as torch.dropout does.
+// Draws dropout for weights of this shape, masked ones included, as torch.dropout does.
 void draw_dropout(const char* op, double p, const Shape& weights, AttentionSetup& setup) {
   check<ValueError>(p >= 0 && p <= 1, "{}: dropout_p {} is not between 0 and 1", op, p);
   setup.keep_scale = p < 1 ? 1 / (1 - p) : 0;
@@ -135,7 +135,7 @@ void draw_dropout(const char* op, double p, const Shape& weights, AttentionSetup
 
 // ---- the kernel ----
 
-// The matrices of a batch; an operand with one row stands for any number of rows.
+// The matrices of a batch; an operand with one row broadcasts over rows.
 template <class E>
 Matrices<E> matrices(E* data, const Shape& shape, const Shape& batch) {
   const std::size_t rows = shape[shape.size() - 2], columns = shape.back();
@@ -152,8 +152,8 @@ Matrices<E> mask_matrices(E* data, const Shape& shape, const Shape& batch) {
   return result;
 }
 
-// Where the matrices of q, k, v and the output lie: in arrays of their own, or, packed, as the
-// heads of blocks of C channels, side by side in arrays (B, T, 3C) and (B, T, C).
+// The layout of the matrices of q, k, v and the output: separate arrays or, packed, heads in
+// adjacent columns of arrays (B, T, 3C) and (B, T, C).
 struct Layout {
   Shape batch;  // of matrices; packed: (B, heads)
   std::size_t t, s, d, dv;
@@ -163,7 +163,7 @@ struct Layout {
   Shape output() const {
     return packed ? Shape{batch[0], t, batch[1] * d} : detail::with_matrix(batch, t, dv);
   }
-  // q, k or v (part 0, 1 or 2) in an input, or in its gradient; absent where that is null.
+  // q, k or v (part 0, 1 or 2) in an input or in its gradient; absent if that is null.
   template <class E>
   Matrices<E> operand(E* data, const Shape& shape, std::size_t part) const {
     if (data == nullptr)
@@ -233,8 +233,8 @@ Tensor finite_or(Tensor out, const C& composition, std::span<const Tensor> in) {
   return detail::all_finite(out) ? out : composition(in);
 }
 
-// Where the kernel writes the gradient of one input: into the context's buffer, or, if the input is
-// broadcast, into an array that is added afterwards.  Null where none is wanted.
+// The kernel's target for the gradient of one input: the context's buffer or, for a broadcast
+// input, an array that is added afterwards.  Null if the gradient is not needed.
 template <class T>
 struct Target {
   T* data = nullptr;
@@ -258,7 +258,7 @@ struct Target {
 template <std::size_t N>
 Tensor attention(const char* op, const std::array<Tensor, N>& inputs, const Layout& layout,
                  const AttentionSetup& setup) {
-  constexpr std::size_t operands = std::min<std::size_t>(N, 3);  // of the inputs; then the bias
+  constexpr std::size_t operands = std::min<std::size_t>(N, 3);  // of the inputs, then the bias
   const auto composition = [setup, layout](std::span<const Tensor> in) {
     if (!layout.packed)
       return composed_attention(setup, in[0], in[1], in[2], in[3]);
@@ -354,7 +354,7 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
 
 }  // namespace
 
-// ---- the catalogue's ----
+// ---- of the catalogue ----
 
 XGRAD_RULE(scaled_dot_product_attention, "A c, A = softmax(a bᵀ scale + mask)",
            {"dS b scale", "dSᵀ a scale", "Aᵀ g", "dS"},
@@ -378,7 +378,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& mask, const AttentionOptions& options) {
-  check<ValueError>(mask.defined(), "{}: mask is undefined; leave it out", attention_op);
+  check<ValueError>(mask.defined(), "{}: mask is undefined; omit it", attention_op);
   if (options.enable_gqa)
     return detail::grouped_attention(q, k, v, options, mask, nullptr);
   detail::check_operands(attention_op, std::array{q, k, v, mask});
@@ -389,7 +389,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 
 XGRAD_RULE(
     causal_self_attention, "q, k, v from a; softmax(q kᵀ / √D, causal) v",
-    {"[dS k / √D, dSᵀ q / √D, Aᵀ g], side by side"},
+    {"[dS k / √D, dSᵀ q / √D, Aᵀ g], concatenated"},
     "As scaled_dot_product_attention, for each head; position t gets nothing from keys after it.");
 Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p) {
   check<ValueError>(n_head > 0, "{}: n_head is {}; it must be at least 1", packed_op, n_head);

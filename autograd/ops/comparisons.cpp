@@ -1,5 +1,5 @@
-// Comparisons and questions about masks and values, which have no derivative; then the elementwise
-// ops that choose by one.
+// Comparisons, tests of masks and values, which have no derivative, and elementwise ops that choose
+// by a comparison.
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   });
 }
 
-// The number is taken in x's dtype, as in PyTorch: 0.1 equals a float32 0.1.
+// The number is rounded to x's dtype, as in PyTorch: 0.1 equals a float32 0.1.
 template <class F>
 Mask compare(const char* op, const Tensor& x, double number, const F& f) {
   return detail::compute(op, std::array{x}, [&]<class T>() {
@@ -99,7 +99,7 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
 
 namespace {
 
-// Along a dimension, or without one of the flattened x.
+// Along a dimension, or for the flattened x without one.
 Indices place(const char* op, const Tensor& x, std::optional<std::int64_t> dim, bool largest,
               bool keepdim) {
   const std::size_t d = dim ? normalize_dim(*dim, x.dim(), op) : 0;
@@ -245,7 +245,7 @@ Tensor where(const Mask& condition, double a, const Tensor& b) {
 
 XGRAD_RULE(masked_fill, "a where the mask is true, else b",
            {"Σ g where the mask is true", "g where the mask is false, else 0"},
-           "a is the value and b is x, whose masked elements get 0.");
+           "a is the value and b is x; masked elements of x get 0.");
 Tensor masked_fill(const Tensor& x, const Mask& mask, double value) {
   return masked_fill(x, mask, detail::number(value, x));
 }

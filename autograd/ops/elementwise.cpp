@@ -1,4 +1,4 @@
-// Elementwise ops.  Each derivative is one formula, for SIMD registers and for Tensors: simd.hpp.
+// Elementwise ops.  Each derivative is one formula, for SIMD registers and for Tensors (simd.hpp).
 
 #include <xgrad/autograd/ops/elementwise.hpp>
 
@@ -28,7 +28,7 @@ void detail::check_operands(const char* op, std::span<const Tensor> inputs) {
 
 // ---- arithmetic ----
 
-XGRAD_RULE(add, "a + b (or a + alpha b)", {"g", "g (times alpha)"}, "A sum hands its gradient on.");
+XGRAD_RULE(add, "a + b (or a + alpha b)", {"g", "g (times alpha)"}, "A sum passes g on.");
 Tensor add(const Tensor& a, const Tensor& b) {
   return elementwise(
       "add", a, b, [](const auto& x, const auto& y) { return x + y; }, PassThrough{},
@@ -36,7 +36,7 @@ Tensor add(const Tensor& a, const Tensor& b) {
 }
 
 XGRAD_RULE(sub, "a - b (or a - alpha b)", {"g", "-g (times alpha)"},
-           "The gradient is handed on, to b with the other sign.");
+           "The gradient is passed on, to b with the other sign.");
 Tensor sub(const Tensor& a, const Tensor& b) {
   return elementwise(
       "sub", a, b, [](const auto& x, const auto& y) { return x - y; }, PassThrough{},
@@ -64,7 +64,7 @@ Tensor neg(const Tensor& x) {
 
 namespace {
 
-// a is a whole number of b and a remainder of b's sign.
+// a is an integer times b plus a remainder of b's sign.
 template <class T>
 T floor_quotient(T a, T b) {
   if (b == 0)
@@ -94,8 +94,8 @@ Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode) {
 
 namespace {
 
-// x to the power e.  xsimd's pow is exp(e log x), off in the last digits; the common exponents need
-// no pow at all.
+// x to the power e.  xsimd's pow is exp(e log x), wrong in the last digits; the common exponents
+// need no pow.
 template <Lanes T>
 T raise(const T& x, const T& e) {
   return kernels::by_lane([](auto a, auto b) { return std::pow(a, b); }, x, e);
@@ -137,7 +137,7 @@ Tensor pow(const Tensor& x, const Tensor& exponent) {
       partial<A, B>([](const auto& g, const auto& a, const auto& e) {
         return where(e == c(e, 0), c(g, 0), g * (e * raise(a, e - c(e, 1))));
       }),
-      // 0^e does not change with e where e > 0; there log would make it NaN
+      // for e > 0, 0^e does not change with e, but log would make it NaN
       partial<A, B, Y>([](const auto& g, const auto& a, const auto& e, const auto& y) {
         return where((a == c(a, 0)) & (e >= c(e, 0)), c(g, 0),
                      g * (y * log(where((a == c(a, 0)) & (e >= c(e, 0)), c(a, 1) + a, a))));
@@ -165,7 +165,7 @@ static Normal<Tensor> normal(const Tensor& x) {
               partial<A>([](const auto& g, const auto& a) { return g * normal_density(a); }))};
 }
 
-// The composition of both kinds, under Decompose.
+// The composition of both kinds for Decompose.
 static Tensor composed_gelu(const Tensor& x, Gelu approximate) {
   const Scope scope("gelu");
   if (approximate == Gelu::erf)

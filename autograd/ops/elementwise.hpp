@@ -28,7 +28,7 @@ auto broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_
     const T* const x = a + row[0];
     const T* const y = b + row[1];
     auto* const to = out.data() + r * rows.length;
-    // a loop for each way to walk, so that each is vectorised
+    // a loop for each pair of steps, so that each is vectorised
     if (rows.step[0] == rows.step[1])
       std::transform(x, x + rows.length, y, to, f);
     else if (rows.step[0] == 0)
@@ -43,11 +43,10 @@ auto broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_
 
 namespace xgrad {
 
-// How an elementwise op is made of formulas: one forward, and one derivative for each operand.  See
-// simd.hpp for what a formula may use, and custom_op.hpp for an op of your own.
+// Elementwise ops made of formulas: one for the value, one for each operand's derivative.  simd.hpp
+// lists what formulas may use; custom_op.hpp describes user-defined ops.
 
-/// The constant v in the dtype of x, as a 0-d Tensor: a formula's constants, where it runs on
-/// Tensors.
+/// The constant v as a 0-d Tensor of x's dtype: for formulas called with Tensors.
 Tensor c(const Tensor& x, double v);
 
 /// The derivative of sigmoid, and both: see simd.hpp.
@@ -55,11 +54,11 @@ Tensor sigmoid_slope(const Tensor& x);
 inline Logistic<Tensor> logistic(const Tensor& x) { return {sigmoid(x), sigmoid_slope(x)}; }
 
 /// The values that a derivative formula uses besides the gradient g: operands A, B, C, output Y.
-/// Only these are kept from forward to backward, and a formula that uses another does not compile.
+/// Only these are kept for the backward; using another does not compile.
 enum class Uses { A = 0, B = 1, C = 2, Y = 3 };
 
-/// A derivative: formula(g, ...) is the gradient of one operand; the values that it Uses follow g
-/// in that order.
+/// A derivative: formula(g, ...) is the gradient of one operand; the values in Uses follow g in
+/// that order.
 template <class F, Uses... U>
 struct Partial {
   F formula;
@@ -71,7 +70,7 @@ Partial<F, U...> partial(F formula) {
 
 /// The derivative of an operand whose gradient is g itself.
 struct PassThrough {};
-/// The derivative of an operand that is 0 everywhere, as behind a rounding.
+/// The derivative of an operand that is 0 everywhere, as of rounding.
 struct ZeroGradient {};
 
 namespace detail {
@@ -130,7 +129,7 @@ void add_derivative(Context& ctx, std::size_t i, const P& p, std::span<const Sav
 /// ValueError naming op and the operand, if one is undefined; DTypeError if their dtypes differ.
 void check_operands(const char* op, std::span<const Tensor> inputs);
 
-/// A result without a derivative: f<T>(), of the operands' element type.  Errors as above.
+/// A result without a derivative: f<T>(), with the operands' element type.  Errors as above.
 template <std::size_t N, class F>
 auto compute(const char* op, const std::array<Tensor, N>& inputs, const F& f) {
   check_operands(op, inputs);
@@ -157,8 +156,8 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
     (std::make_index_sequence<N>());
     return y;
   };
-  // An operand is kept if a derivative that is wanted uses it.  Where none uses any (add), there is
-  // not even room for them.
+  // An operand is kept if a needed derivative uses it.  If none uses any (add), there is not even
+  // room for them.
   constexpr auto uses = [](std::size_t k) {
     return (detail::Needs<P>::any(static_cast<Uses>(k)) || ...);
   };

@@ -1,6 +1,6 @@
 #pragma once
-// Factories: Tensors and Indices that are made of numbers or drawn.  Part of the catalogue: include
-// ops.hpp.
+// Factories: Tensors and Indices made of numbers, memory or random draws.  Part of the catalogue:
+// include ops.hpp.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@ Tensor tensor(const Values& values,
               DType dtype = DType::float32);  ///< tensor({{1, 2}, {3, 4}}); ShapeError if ragged
 namespace detail {
 void count_nested(Shape& shape, std::size_t size, std::size_t depth);  // ShapeError if ragged
-/// Appends the numbers of a vector, or of vectors of vectors, in order, and finds their shape.
+/// Appends the numbers of a vector, or of nested vectors, in order, and finds their shape.
 /// ShapeError for an integer beyond int64.
 template <class Number, class T>
 void append_nested(const std::vector<T>& list, std::vector<Number>& numbers, Shape& shape,
@@ -41,7 +41,7 @@ inline constexpr bool is_number<std::vector<T>> = is_number<T>;
 template <class T>
 concept NumberOrVectors = is_number<T>;
 }  // namespace detail
-/// The same of a std::vector of numbers, or of vectors of such vectors.
+/// The same from a std::vector of numbers, or nested vectors.
 template <detail::NumberOrVectors T>
 Tensor tensor(const std::vector<T>& values, DType dtype = DType::float32) {
   std::vector<double> numbers;
@@ -68,9 +68,9 @@ inline Tensor empty_like(const Tensor& x) { return zeros_like(x); }
 Tensor ones_like(const Tensor& x);
 Tensor full_like(const Tensor& x, double value);
 Tensor scalar(double value, DType dtype = DType::float32);  ///< a 0-d Tensor
-/// A Tensor on memory that belongs to it from now on and may be written in place, without a copy;
-/// whoever owns it is let go with the last window on it (torch.from_blob).  Elements are row-major.
-/// If another handle on the memory is kept, elements are copied before they are written.
+/// A Tensor that takes over this memory without a copy and may write to it in place; its owner is
+/// released with the last view (torch.from_blob).  Elements are row-major.  While another handle on
+/// the memory exists, elements are copied before they are written.
 Tensor from_blob(std::shared_ptr<float> data, const Dims& sizes);
 Tensor from_blob(std::shared_ptr<double> data, const Dims& sizes);
 
@@ -88,21 +88,20 @@ struct RandintOptions {
   std::int64_t low = 0, high = 0;
   Dims size = {};
 };
-/// Integers from low to high - 1; by name, randint({.high = 10, .size = {2, 3}}), low may be left
-/// out.
+/// Integers from low to high - 1; low is optional: randint({.high = 10, .size = {2, 3}}).
 Indices randint(const RandintOptions& options);
 Indices randint(const RandintOptions& options, Generator& generator);
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes);
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator);
 Indices randperm(Size n);
 Indices randperm(Size n, Generator& generator);
-/// 1 with probability p, else 0, for each element p (torch.bernoulli): uniforms of p's own type are
-/// compared with it.  ValueError unless all are in [0, 1].
+/// For each element p, 1 with probability p, else 0 (torch.bernoulli): p is compared with a uniform
+/// of its own type.  ValueError unless all are in [0, 1].
 Tensor bernoulli(const Tensor& p);
 Tensor bernoulli(const Tensor& p, Generator& generator);
 /// Indices drawn with these weights, which need not sum to 1 (torch.multinomial): (V,) -> (n,) or
-/// (B, V) -> (B, n), n above 0.  Without replacement an index comes at most once.  ValueError if a
-/// weight is negative or not finite, or fewer than n (with replacement: 1) of a row are positive.
+/// (B, V) -> (B, n), n above 0.  Without replacement an index occurs at most once.  ValueError if a
+/// weight is negative or not finite, or a row has fewer than n (with replacement: 1) positive ones.
 Indices multinomial(const Tensor& weights, Size n, bool replacement = false);
 Indices multinomial(const Tensor& weights, Size n, bool replacement, Generator& generator);
 

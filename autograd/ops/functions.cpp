@@ -1,7 +1,7 @@
-// Elementwise ops as rows: name, value, derivative.  The same text is the code of the op, its rule
-// on the graph page, and the place where scripts/mutate makes its mutants.
+// Elementwise ops as rows: name, value, derivative.  The same text is the op's code, its rule on
+// the graph page, and the source of scripts/mutate's mutants.
 //
-// a and b are the inputs, y is the output, g the gradient of y.  A derivative is followed by the
+// a and b are the inputs, y is the output, g the gradient of y.  After each derivative come the
 // values that it uses: only these are kept for the backward.
 
 #include <cmath>
@@ -31,7 +31,7 @@
 /// An op of one input: its derivative uses (a) or (y).
 #define XGRAD_UNARY(op, value, derivative, uses) \
   XGRAD_UNARY_OF(op, (const Tensor& x), value, derivative, uses)
-/// The same with further parameters: (const Tensor& x, double alpha).
+/// The same with more parameters: (const Tensor& x, double alpha).
 #define XGRAD_UNARY_OF(op, parameters, value, derivative, uses)                         \
   static const detail::StatedRule op##_rule({#op, #value, {#derivative}});              \
   Tensor op parameters {                                                                \
@@ -45,7 +45,7 @@
     return elementwise(                                               \
         #op, x, [](const auto& a) { return value; }, ZeroGradient{}); \
   }
-/// An op of two inputs with its derivatives by a and by b: each uses one or two of (a, b, y).
+/// An op of two inputs with its derivatives by a and by b; each uses one or two of (a, b, y).
 #define XGRAD_BINARY(op, value, by_a, uses_a, by_b, uses_b)                 \
   static const detail::StatedRule op##_rule({#op, #value, {#by_a, #by_b}}); \
   Tensor op(const Tensor& p, const Tensor& q) {                             \
@@ -60,8 +60,8 @@ namespace xgrad {
 
 using enum Uses;
 
-// The C library's functions, lane by lane: right to the last places and over the whole range, as
-// xsimd's are not.  (No templates, because these are preferred to xsimd's.)
+// The C library's functions, lane by lane: accurate over the whole range, which xsimd's are not.
+// (No templates, so that overloading prefers them to xsimd's.)
 #define XGRAD_LANES(f)                                              \
   static simd::Batch<float> f(const simd::Batch<float>& x) {        \
     return kernels::by_lane([](float v) { return std::f(v); }, x);  \
@@ -97,7 +97,7 @@ XGRAD_UNARY(log, log(a), g / a, (a))
 XGRAD_UNARY(log1p, log1p(a), g / (a + c(a, 1)), (a))
 XGRAD_UNARY(log2, log2(a), g / (a * c(a, std::numbers::ln2)), (a))
 XGRAD_UNARY(log10, log10(a), g / (a * c(a, std::numbers::ln10)), (a))
-// The value at a tie has no difference, which of two infinities would be NaN.
+// At a tie there is no difference a - b, which would be NaN for two infinities.
 XGRAD_BINARY(logaddexp, where(a == b, a + c(a, std::numbers::ln2), maximum(a, b) + log1p(exp(-abs(a - b)))),
              g * sigmoid(a - b), (a, b), g * sigmoid(b - a), (a, b))
 
@@ -110,14 +110,14 @@ XGRAD_UNARY(atan, atan(a), g / (c(a, 1) + a * a), (a))
 XGRAD_UNARY(sinh, sinh(a), cosh(a) * g, (a))
 XGRAD_UNARY(cosh, cosh(a), sinh(a) * g, (a))
 XGRAD_UNARY(asinh, asinh(a), g / sqrt(c(a, 1) + a * a), (a))
-// The derivative of tanh is 4 sigmoid'(2 a), and not 1 - y^2, which is 0 where y is rounded to 1.
+// The derivative of tanh is 4 sigmoid'(2 a); 1 - y^2 would be 0 where y is rounded to 1.
 XGRAD_UNARY(tanh, tanh(a), g * (c(a, 4) * sigmoid_slope(c(a, 2) * a)), (a))
 XGRAD_UNARY(erf, error_function(a), g * (c(a, 2 * std::numbers::inv_sqrtpi) * exp(-(a * a))), (a))
 
 // ---- activations ----
 
-// log(1 + exp(x)) without overflow.  Read on Tensors its derivative would be wrong at 0, where
-// those of maximum and abs are choices, so there it is the op.
+// log(1 + exp(x)) without overflow.  On Tensors this is the op itself, because the derivatives of
+// maximum and abs at 0 would make a wrong one.
 template <Lanes B>
 static B log_one_plus_exp(const B& x) {
   return maximum(x, c(x, 0)) + log1p(exp(-abs(x)));
@@ -127,8 +127,8 @@ static Tensor log_one_plus_exp(const Tensor& x) {
 }
 
 XGRAD_UNARY(sigmoid, sigmoid(a), g * sigmoid_slope(a), (a))
-// An op, because products of sigmoid and 1 - sigmoid would lose their difference where both are
-// 1/2: it is tanh(a / 2).
+// An op, because 1 - 2 sigmoid(a) in its derivative would cancel where sigmoid is about 1/2: it is
+// -tanh(a / 2).
 XGRAD_UNARY(sigmoid_slope, sigmoid_slope(a), -(g * (tanh(c(a, 0.5) * a) * sigmoid_slope(a))), (a))
 XGRAD_UNARY(relu, where(a <= c(a, 0), c(a, 0), a), where(y <= c(y, 0), c(g, 0), g), (y))  // NaN stays NaN
 XGRAD_UNARY(silu, a * sigmoid(a), g * (sigmoid(a) + a * sigmoid_slope(a)), (a))
@@ -139,7 +139,8 @@ XGRAD_UNARY(mish, a * tanh(log_one_plus_exp(a)),
 XGRAD_UNARY_OF(softplus, (const Tensor& x, double beta, double threshold),
                where(c(a, beta) * a > c(a, threshold), a, log_one_plus_exp(c(a, beta) * a) / c(a, beta)),
                where(c(a, beta) * a > c(a, threshold), g, g * sigmoid(c(a, beta) * a)), (a))
-// exp is not taken of large a: its infinity, though not chosen, would make a second derivative NaN.
+// exp is not computed for large a: its infinity, though not chosen, would make a second derivative
+// NaN.
 XGRAD_UNARY_OF(elu, (const Tensor& x, double alpha),
                where(a > c(a, 0), a, c(a, alpha) * expm1(where(a > c(a, 0), c(a, 0), a))),
                where(a <= c(a, 0), g * (c(a, alpha) * exp(where(a <= c(a, 0), a, c(a, 0)))), g), (a))
@@ -179,7 +180,7 @@ Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value) 
       PassThrough{}, partial<C>(factor), partial<B>(factor));
 }
 
-// From the nearer end.
+// Computed from the nearer end.
 Tensor lerp(const Tensor& x, const Tensor& end, const Tensor& weight) {
   return elementwise<3>(
       "lerp", {x, end, weight},

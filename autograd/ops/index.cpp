@@ -65,7 +65,7 @@ void check_fits(const char* op, const Indices& index, const char* name, const Sh
 
 namespace xgrad {
 
-// Elements by index, and in order.
+// Gathering by index, and sorting.
 
 using kernels::Axis;
 
@@ -122,7 +122,7 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
 
 XGRAD_RULE(embedding, "rows of a, one for each id", {"Σ g over the positions of each id"},
            "A row gets the sum over the positions of its id; rows of other ids get 0.");
-// The gradient is added up in place, in the gradient that other uses of the weight may have left.
+// The gradient is added in place to the gradient of the weight's other uses.
 Tensor embedding(const Indices& indices, const Tensor& weight,
                  std::optional<std::int64_t> padding_idx) {
   if (weight.dim() != 2)
@@ -223,11 +223,11 @@ Indices argsort(const Tensor& x, std::int64_t dim, bool descending) {
 namespace {
 
 // Walks through the dimensions of an x of this shape, from the first, and applies each entry to the
-// next one.
+// next dimension.
 struct Indexer {
   const Shape& x;
   detail::Selection selection{x};
-  std::size_t hidden;    // dimensions that the Ellipsis stands for
+  std::size_t hidden;    // dimensions that the Ellipsis covers
   std::size_t at = 0;    // the next dimension of the selection
   std::size_t of_x = 0;  // the same, counted in x
 
@@ -274,10 +274,10 @@ detail::Selection detail::indexed(const Shape& x, const std::vector<Index>& indi
 }
 
 Tensor index(const Tensor& x, const std::vector<Index>& indices) {
-  return detail::pick("index", x, detail::indexed(x.shape(), indices));
+  return detail::as_strided("index", x, detail::indexed(x.shape(), indices));
 }
 
-// A copy with some elements replaced or added to, by index.  Parts by position: slice.cpp.
+// Copies with some elements replaced or added to, by index.  Parts by position: slice.cpp.
 
 using detail::at_least_1d;
 using detail::changed_copy;
@@ -289,7 +289,7 @@ namespace {
 
 // ---- elements ----
 
-// The part of src that an index of this shape reaches.
+// The part of src that an index of this shape uses.
 Tensor reached(Tensor src, const Shape& index) {
   if (numel(index) == 0)
     return reshape(narrow(reshape(src, -1), 0, 0, 0), index);
@@ -299,7 +299,7 @@ Tensor reached(Tensor src, const Shape& index) {
   return src.shape() == index ? src : reshape(src, index);
 }
 
-// The arguments of scatter and scatter_add, checked; the part of src that is used.
+// The checked arguments of scatter and scatter_add, with the used part of src.
 struct Scatter {
   const char* op;
   std::size_t d;
@@ -316,8 +316,8 @@ struct Scatter {
   }
 };
 
-// Which elements of the index were overwritten by later ones: each writes its number to where it
-// goes, and does not find it there.
+// Whether a later element of the index overwrites each: all write their number to the target, and
+// an overwritten one does not find it there.
 Mask overwritten(const Indices& index, std::size_t d, const Shape& into) {
   const Shape shape = at_least_1d(index.shape());
   std::vector<double> numbers(numel(shape)), read(numel(shape)), last(numel(into));
@@ -376,8 +376,7 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, double v
 
 namespace {
 
-// The number of the row that each element of the indices, broadcast to `shape`, names in an array
-// of `sizes`.
+// The row number, in an array of `sizes`, of each element of the indices broadcast to `shape`.
 Indices rows_of(const std::vector<Indices>& indices, const Shape& shape, const Shape& sizes) {
   if (numel(shape) == 0)
     return arange_indices(0, 0);
@@ -420,7 +419,7 @@ Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Ten
     fits = size == 1 || size == wanted[wanted.size() - d];
   }
   if (!fits)
-    fail<ShapeError>("index_put: values {} do not broadcast to {}, the shape of what they replace",
+    fail<ShapeError>("index_put: values {} do not broadcast to {}, the replaced elements' shape",
                      to_string(values.shape()), to_string(wanted));
   const Tensor all = values.shape() == wanted ? values : expand(values, wanted);
   const Tensor from = reshape(all, {places, width}), to = reshape(x, {n, width});

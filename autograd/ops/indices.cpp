@@ -1,4 +1,4 @@
-// Ops of Indices and Masks, and ops by masks.  Only those made of ops of Tensors have a gradient.
+// Ops of Indices and Masks, and Tensor ops that take a Mask.
 
 #include <xgrad/autograd/ops/indices.hpp>
 
@@ -15,65 +15,65 @@
 
 namespace xgrad {
 
-using detail::pick;
+using detail::as_strided;
 
 // ---- parts and shapes ----
 
 template <class T>
 DiscreteTensor<T> reshape(const DiscreteTensor<T>& x, const Dims& sizes) {
-  return pick(x, detail::reshaped("reshape", x.shape(), sizes));
+  return as_strided(x, detail::reshaped("reshape", x.shape(), sizes));
 }
 template <class T>
 DiscreteTensor<T> view(const DiscreteTensor<T>& x, const Dims& sizes) {
-  return pick(x, detail::reshaped("view", x.shape(), sizes));
+  return as_strided(x, detail::reshaped("view", x.shape(), sizes));
 }
 template <class T>
 DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, std::int64_t start_dim,
                           std::int64_t end_dim) {
-  return pick(x, detail::flattened(x.shape(), start_dim, end_dim));
+  return as_strided(x, detail::flattened(x.shape(), start_dim, end_dim));
 }
 template <class T>
 DiscreteTensor<T> permute(const DiscreteTensor<T>& x, const Dims& dims) {
-  return pick(x, detail::permuted(x.shape(), dims));
+  return as_strided(x, detail::permuted(x.shape(), dims));
 }
 template <class T>
 DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, std::int64_t dim0, std::int64_t dim1) {
-  return pick(x, detail::transposed(x.shape(), dim0, dim1));
+  return as_strided(x, detail::transposed(x.shape(), dim0, dim1));
 }
 template <class T>
 DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x) {
-  return pick(x, detail::squeezed(x.shape()));
+  return as_strided(x, detail::squeezed(x.shape()));
 }
 template <class T>
 DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x, const Dims& dims) {
-  return pick(x, detail::squeezed(x.shape(), dims));
+  return as_strided(x, detail::squeezed(x.shape(), dims));
 }
 template <class T>
 DiscreteTensor<T> unsqueeze(const DiscreteTensor<T>& x, std::int64_t dim) {
-  return pick(x, detail::unsqueezed(x.shape(), dim));
+  return as_strided(x, detail::unsqueezed(x.shape(), dim));
 }
 template <class T>
 DiscreteTensor<T> expand(const DiscreteTensor<T>& x, const Dims& sizes) {
-  return pick(x, detail::expanded(x.shape(), sizes));
+  return as_strided(x, detail::expanded(x.shape(), sizes));
 }
 template <class T>
 DiscreteTensor<T> slice(const DiscreteTensor<T>& x, std::int64_t dim,
                         std::optional<std::int64_t> start, std::optional<std::int64_t> end,
                         std::int64_t step) {
-  return pick(x, detail::sliced("slice", x.shape(), dim, start, end, step));
+  return as_strided(x, detail::sliced("slice", x.shape(), dim, start, end, step));
 }
 template <class T>
 DiscreteTensor<T> narrow(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t start,
                          Dim length) {
-  return pick(x, detail::narrowed(x.shape(), dim, start, length));
+  return as_strided(x, detail::narrowed(x.shape(), dim, start, length));
 }
 template <class T>
 DiscreteTensor<T> select(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t index) {
-  return pick(x, detail::selected("select", x.shape(), dim, index));
+  return as_strided(x, detail::selected("select", x.shape(), dim, index));
 }
 template <class T>
 DiscreteTensor<T> index(const DiscreteTensor<T>& x, const std::vector<Index>& indices) {
-  return pick(x, detail::indexed(x.shape(), indices));
+  return as_strided(x, detail::indexed(x.shape(), indices));
 }
 template Indices index(const Indices&, const std::vector<Index>&);
 template Mask index(const Mask&, const std::vector<Index>&);
@@ -117,7 +117,7 @@ DiscreteTensor<R> folded(const char* op, const DiscreteTensor<T>& x, const Dims&
   std::ranges::fill(y, start);
   if (x.numel() == 0)
     return y;
-  const Shape kept = over.kept();
+  const Shape kept = over.keepdim_shape();
   const kernels::Rows<1> rows(x.shape(), {&kept});
   kernels::Odometer<1> row(rows.outer);
   const T* from = x.data();
@@ -176,7 +176,7 @@ Mask all(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim) {
 
 template <class T>
 Indices nonzero(const DiscreteTensor<T>& x) {
-  detail::check_draws();  // each shard may have another number of rows
+  detail::check_draws();  // shards may have different numbers of rows
   const Shape& shape = x.shape();
   const auto strides = row_major_strides(shape);
   const auto n = static_cast<std::size_t>(x.numel());
@@ -229,11 +229,11 @@ X elements_by_mask(const X& x, const Mask& mask) {
 
 template <class X>
 X detail::rows_where(const X& x, const Mask& mask) {
-  check_draws();  // each shard may have another number of rows
+  check_draws();  // shards may have different numbers of rows
   const Shape &sizes = x.shape(), &first = mask.shape();
   if (first.size() > sizes.size() || !std::equal(first.begin(), first.end(), sizes.begin()))
-    fail<ShapeError>("operator[]: the mask {} has not the first sizes of x {}", to_string(first),
-                     to_string(sizes));
+    fail<ShapeError>("operator[]: the mask {} does not have the first sizes of x {}",
+                     to_string(first), to_string(sizes));
   Shape rows{mask.numel()};
   for (std::size_t d = first.size(); d < sizes.size(); ++d)
     rows.push_back(static_cast<std::size_t>(sizes[d]));
@@ -285,7 +285,7 @@ Indices divide(const char* op, const IndexOperand& a, const IndexOperand& b, con
   return elementwise_indices(op, a, b, f);
 }
 
-// b may be -1, by which the least int64 cannot be divided.
+// b may be -1, and the least int64 / -1 overflows.
 std::int64_t remainder_of(std::int64_t a, std::int64_t b) {
   const std::int64_t r = b == -1 ? 0 : a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
@@ -326,7 +326,7 @@ Indices operator-(const Indices& a) { return 0 - a; }
 Tensor where(const Mask& condition, double a, double b, DType dtype) {
   return where(condition, scalar(a, dtype), scalar(b, dtype));
 }
-// a - b and the sum wrap around, so they are exact together
+// a - b and the sum wrap around, so the result is exact
 Indices where(const Mask& condition, const IndexOperand& a, const IndexOperand& b) {
   const Shape both = broadcast_shapes(a.value.shape(), b.value.shape(), "where");
   broadcast_shapes(condition.shape(), both, "where");
@@ -335,7 +335,7 @@ Indices where(const Mask& condition, const IndexOperand& a, const IndexOperand& 
 
 Indices one_hot(const Indices& x, std::int64_t num_classes) {
   if (num_classes == -1) {
-    check<ValueError>(x.numel() > 0, "one_hot: x {} has no elements to tell the number of classes",
+    check<ValueError>(x.numel() > 0, "one_hot: x {} has no elements to infer num_classes from",
                       to_string(x.shape()));
     num_classes = std::clamp<std::int64_t>(max(x).item(), 0, std::int64_t{1} << 60) + 1;
   }

@@ -1,8 +1,8 @@
 #pragma once
-// Ops of Indices and Masks, and those that lead from a Tensor to them and back.  Part of the
-// catalogue: include ops.hpp.
+// Ops of Indices and Masks, and conversions between them and Tensors.  Part of the catalogue:
+// include ops.hpp.
 //
-// Names, arguments and errors are those of Tensor's ops.  Other ops are a line of xtensor:
+// Names, arguments and errors are those of Tensor's ops.  xtensor has all others:
 // Indices(ids.array() ^ 1).
 
 #include <optional>
@@ -54,7 +54,7 @@ DiscreteTensor<T> triu(const DiscreteTensor<T>& x, std::int64_t diagonal = 0);
 
 // ---- sums, extremes and places, members ----
 
-/// The sum; for a Mask, how many are true.  No dims: over all.  Wraps around beyond int64.
+/// The sum; for a Mask, the number of trues.  No dims: over all.  Wraps around beyond int64.
 template <class T>
 Indices sum(const DiscreteTensor<T>& x, const Dims& dims = {}, bool keepdim = false);
 template <class T>
@@ -69,7 +69,7 @@ template <class T>
 bool all(const DiscreteTensor<T>& x);
 template <class T>
 Mask all(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim = false);
-/// Where x is not 0, in order: (n, dimensions of x).
+/// The positions of elements that are not 0, in order: (n, dimensions of x).
 template <class T>
 Indices nonzero(const DiscreteTensor<T>& x);
 template <class T>
@@ -79,12 +79,12 @@ Indices to_indices(const DiscreteTensor<T>& x);  ///< true is 1
 
 // ---- Tensors by masks, members ----
 
-/// The elements of x where the mask is true, in order: (n,).  x and mask broadcast.  x[mask], where
-/// the mask has the sizes of x's first dimensions, is (n, the others).  The gradient goes back to
-/// where its element was.
+/// The elements of x where the mask is true, in order: (n,).  x and mask broadcast.  x[mask], with
+/// a mask of x's first dimensions' sizes, is (n, the others).  The gradient goes back to the
+/// elements.
 Tensor masked_select(const Tensor& x, const Mask& mask);
-/// The same numbers as Indices.  ValueError names the first that is no integer of an int64, and its
-/// place; PyTorch's long() makes some number of it.
+/// The same numbers as Indices.  ValueError names the first that is not an integer in int64, and
+/// its place; PyTorch's long() converts it to some number.
 Indices to_indices(const Tensor& x);
 
 // ---- joining and choosing ----
@@ -97,13 +97,13 @@ template <class T>
 DiscreteTensor<T> index(const DiscreteTensor<T>& x, const std::vector<Index>& indices);
 /// Elementwise condition ? a : b, of two numbers.
 Tensor where(const Mask& condition, double a, double b, DType dtype = DType::float32);
-/// (...) -> (..., num_classes): 1 where the last index is the id, else 0 (F.one_hot).  Unless it is
-/// given, num_classes is the largest id plus 1.  ValueError names an id outside, and its place.
+/// (...) -> (..., num_classes): 1 where the last index is the id, else 0 (F.one_hot).  num_classes
+/// defaults to the largest id plus 1.  ValueError names an id outside, and its place.
 Indices one_hot(const Indices& x, std::int64_t num_classes = -1);
 
 // ---- arithmetic of Indices and integers ----
 
-/// Indices, or an integer that counts as 0-d ones.
+/// Indices, or an integer that acts as 0-d Indices.
 class IndexOperand {
  public:
   IndexOperand(const Indices& x) : value(x) {}

@@ -1,4 +1,4 @@
-// Losses: of class ids and of probabilities (cross_entropy, nll_loss), then the compositions.
+// Losses: cross_entropy and nll_loss, of class ids and of probabilities; then compositions of ops.
 //
 // x is (V) or (N, V, d1, ...) with V classes, and target (), or (N, d1, ...).
 
@@ -17,7 +17,7 @@
 
 namespace xgrad::targets {
 
-/// The dimension of x that counts classes.  ShapeError if x is 0-d.
+/// The dimension of x's classes.  ShapeError if x is 0-d.
 std::size_t class_dim(const char* op, const Tensor& x);
 
 /// ShapeError or DTypeError unless weight is undefined or has one number of x's dtype for each
@@ -27,22 +27,22 @@ void check_weight(const char* op, const Tensor& weight, const Tensor& x);
 /// ShapeError if the shapes do not fit, ValueError if an id is neither a class nor `ignored`.
 void check_ids(const char* op, const Tensor& x, const Indices& target, std::int64_t ignored);
 
-/// The targets and their weights, as the formulas capture them.
+/// The targets and their weights, as formulas capture them.
 struct Wanted {
   Indices ids;  ///< the targets, 0 where ignored
-  Mask ignore;  ///< which are
+  Mask ignore;  ///< the ignored targets
   bool any_ignored;
-  Saved weights;  ///< of each target: that of its class or 1, and 0 where ignored
-  double total;   ///< of the weights: what the mean divides by.  If all are ignored, the loss
-                  ///< is NaN, as in PyTorch, and its gradient 0:
+  Saved weights;           ///< the weight of each target: its class's or 1; 0 if ignored
+  double total;            ///< of the weights: the divisor of the mean.
+                           ///< is NaN, as in PyTorch, and its gradient 0:
   double gradient_factor;  ///< 1 / total, or 0
   Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight, std::int64_t ignored);
 };
 
-/// Has the batch kept whole (detail::check_draws()) if a shard's loss is a sum.
+/// Makes the batch run whole (detail::check_draws()) if a shard's loss is a sum.
 void check_shard(Reduction reduction);
 
-/// The losses of single targets, reduced; those of a kernel are summed in double.
+/// Reduces the losses of single targets; a kernel's are summed in double.
 template <class T>
 Tensor reduced(Array<T> losses, Reduction reduction, double divisor);
 Tensor reduced(const Tensor& losses, Reduction reduction, double divisor);
@@ -92,7 +92,7 @@ Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weigh
   ignore = target == ignored;
   any_ignored = ignore.any();
   if (any_ignored || class_weight.defined())
-    detail::check_draws();  // shards would be averaged whatever they divide by
+    detail::check_draws();  // shards would be averaged by rows, whatever their divisor is
   ids = where(ignore, 0, target);
   const Tensor all = class_weight.defined()
                          ? reshape(index_select(class_weight, 0, ids.flatten()), ids.shape())
@@ -124,7 +124,7 @@ Tensor reduced(const Tensor& losses, Reduction reduction, double divisor) {
   check_shard(reduction);
   if (reduction == Reduction::none)
     return losses;
-  // (sum() would take shards for such as are not averaged)
+  // (sum() would count as a loss that cannot be averaged over shards)
   return reduction == Reduction::mean ? sum_to(losses, {}) / divisor : sum(losses);
 }
 
@@ -134,7 +134,7 @@ namespace xgrad {
 
 namespace {
 
-// The options, as a formula may capture them.
+// The options, in a form that formulas may capture.
 struct SavedOptions {
   Saved weight;
   std::int64_t ignore_index;
@@ -154,7 +154,7 @@ void check_smoothing(double smoothing) {
                     "cross_entropy: label_smoothing {} is not between 0 and 1", smoothing);
 }
 
-// (N, V, d1, ...) -> (N, d1, ..., V): the kernels take the classes of a target side by side.
+// (N, V, d1, ...) -> (N, d1, ..., V): kernels need contiguous classes.
 Tensor classes_last(const Tensor& x) {
   if (x.dim() <= 2)
     return x;
@@ -173,8 +173,8 @@ Shape without_last(const Shape& shape) { return Shape(shape.begin(), shape.end()
 // The loss of a row is sum_c q_c (-log p_c), p = softmax(x):  dx = (p sum(q) - q) g.  The backward
 // computes p again, which costs less than keeping it.
 
-// Rows of logits.  q_c = weight_c (share target_c + smooth), where the target is a probability for
-// each class, or 1 for one class and 0 for the others.
+// Rows of logits.  q_c = weight_c (share target_c + smooth); the target is a probability for each
+// class, or 1 for one class and 0 for the others.
 template <class T>
 struct Logits {
   Tensor weights;
@@ -193,7 +193,7 @@ struct Logits {
         smooth(static_cast<T>(options.label_smoothing) / static_cast<T>(n)),
         row(n) {}
 
-  // An array of this shape, whose part y of each row f(r, x, y) fills.
+  // An array of this shape; f(r, x, y) fills the part y of each row r.
   Array<T> for_each_row(const Shape& shape, const auto& f) const {
     auto result = empty_array<T>(shape);
     const std::size_t step = result.size() / std::max<std::size_t>(1, rows);
@@ -202,13 +202,13 @@ struct Logits {
   }
 };
 
-// -log p.  In this order the loss is exact to rounding where p is near 1.
+// -log p, in an order that is exact to rounding where p is near 1.
 template <class T>
 simd::Batch<T> minus_log(const kernels::LogSum<T>& sum, const simd::Batch<T>& x) {
   return (sum.max - x) + sum.log_sum;
 }
 
-// The gradient of each row's loss, as a function of the row.
+// The gradient of each row's loss, by row.
 template <class T>
 auto row_gradients(const Tensor& g, Reduction reduction, double mean_factor) {
   const T factor = reduction == Reduction::mean ? static_cast<T>(mean_factor) : T(1);
@@ -251,7 +251,7 @@ Array<T> logits_gradient(const Tensor& logits, const Indices& target, const Save
     const T sum = in.row.sum(kernels::exponentials(x, max, dx)).get(0);
     const T at_target = in.share * in.weight[id], gradient = g(r);
     const V scale((at_target + smooth_sum) * gradient / sum), others(in.smooth * gradient);
-    if (options.label_smoothing == 0)  // 0 times an infinite gradient would be NaN
+    if (options.label_smoothing == 0)  // avoids 0 times an infinite gradient, NaN
       in.row.each([&](auto i) { i.store(dx, i.load(dx) * scale); });
     else
       in.row.each([&](auto i) { i.store(dx, i.load(dx) * scale - i.load(in.weight) * others); });
@@ -259,7 +259,7 @@ Array<T> logits_gradient(const Tensor& logits, const Indices& target, const Save
   });
 }
 
-// q of a row of target probabilities t: weighted, and smoothed.
+// q of a row of target probabilities t, with weights and smoothing.
 template <class T>
 auto wanted_of(const Logits<T>& in, const T* t) {
   return [&in, t, share = simd::Batch<T>(in.share), smooth = simd::Batch<T>(in.smooth)](auto i) {
@@ -310,7 +310,7 @@ Array<T> target_gradient(const Tensor& logits, const SavedOptions& options, cons
 // Class ids.
 Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& wanted,
                 const SavedOptions& options) {
-  // (R, V) and (R); rows that are ignored have no gradient whatever is in them
+  // (R, V) and (R); ignored rows have no gradient, even if they hold NaN
   const Shape rows{target.numel()};
   Tensor logits = x.dim() == 2 ? x : reshape(x, {rows[0], x.size(-1)});
   const Mask ignore = wanted.ignore.reshape({rows[0], 1});
@@ -379,10 +379,9 @@ Tensor of_probabilities(const Tensor& input, const Tensor& probabilities,
 
 }  // namespace
 
-XGRAD_RULE(
-    cross_entropy, "-log softmax(a)[target], the mean",
-    {"g (softmax(a) - one-hot(target)) / N", "-g log softmax(a) / N"},
-    "Probability minus truth, for each of the N targets (times weights, if they are given).");
+XGRAD_RULE(cross_entropy, "-log softmax(a)[target], the mean",
+           {"g (softmax(a) - one-hot(target)) / N", "-g log softmax(a) / N"},
+           "Probability minus truth, for each of the N targets (times weights, if given).");
 Tensor cross_entropy(const Tensor& x, const Indices& target, const CrossEntropyOptions& options) {
   check_smoothing(options.label_smoothing);
   targets::check_ids("cross_entropy", x, target, options.ignore_index);
@@ -401,12 +400,12 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOp
     fail<DTypeError>("cross_entropy: x is {} but target is {}; convert one with to()",
                      to_string(x.dtype()), to_string(target.dtype()));
   check<ValueError>(options.ignore_index < 0,
-                    "cross_entropy: ignore_index {} means nothing for target probabilities",
+                    "cross_entropy: ignore_index {} has no meaning for target probabilities",
                     options.ignore_index);
   return of_probabilities(classes_last(x), classes_last(target), SavedOptions(options));
 }
 
-// y_r = -weight_t log_p_rt, t = target_r:  d log_p = -weight_t g_r at t, 0 elsewhere, also if g_r
+// y_r = -weight_t log_p_rt, t = target_r:  d log_p = -weight_t g_r at t, 0 elsewhere, even if g_r
 // is NaN and weight_t 0
 Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options) {
   targets::check_ids("nll_loss", log_p, target, options.ignore_index);
@@ -418,7 +417,7 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
       "nll_loss", {log_p},
       [wanted, reduction, dim]<class T>(std::span<const Tensor> in) {
         const kernels::Axis axis = kernels::axis_of(in[0].shape(), dim);
-        const Tensor weights = to(wanted.weights.tensor(), dtype_of<T>);  // also of other inputs
+        const Tensor weights = to(wanted.weights.tensor(), dtype_of<T>);  // of any dtype
         auto losses = empty_array<T>(wanted.ids.shape());
         for (std::size_t r = 0; r < losses.size(); ++r) {
           const auto id = static_cast<std::size_t>(wanted.ids.data()[r]);
@@ -436,7 +435,7 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
           return ctx.add(0, zeros(shape, g.dtype()));
         const Tensor row_g = reduction == Reduction::mean ? g * wanted.gradient_factor : g;
         const Tensor w = wanted.weights.tensor(), at = where(w != 0.0, w * row_g, 0.0);
-        const auto d = static_cast<std::int64_t>(dim);  // that of the classes
+        const auto d = static_cast<std::int64_t>(dim);  // the classes'
         ctx.add(0,
                 -scatter_add(zeros(shape, g.dtype()), d, wanted.ids.unsqueeze(d), at.unsqueeze(d)));
       });
@@ -445,7 +444,7 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
 static void check_alike(const char* op, const Tensor& x, const Tensor& target) {
   if (x.shape() != target.shape())
     fail<ShapeError>(
-        "{}: x {} and target {} must have the same shape; where broadcasting is meant, say so with "
+        "{}: x {} and target {} must have the same shape; to broadcast, write "
         "expand()",
         op, to_string(x.shape()), to_string(target.shape()));
   if (x.dtype() != target.dtype())
@@ -507,7 +506,7 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
   return over_all(abs(x - target), reduction);
 }
 
-// d limited to +-delta is d within and +-delta beyond, which makes both pieces one.
+// d clamped to +-delta is d within and +-delta beyond, so one formula serves both branches.
 static Tensor huber(const Tensor& d, double delta, double divisor) {
   const Tensor limited = clamp(d, -delta, delta);
   return limited / divisor * (d - 0.5 * limited);
@@ -550,7 +549,7 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
   check<ValueError>(!options.pos_weight.defined(),
                     "binary_cross_entropy: pos_weight is for binary_cross_entropy_with_logits");
   check<ValueError>(all((x >= 0.0) & (x <= 1.0)),
-                    "binary_cross_entropy: x has an element that is not in [0, 1]; of logits it is "
+                    "binary_cross_entropy: x has an element that is not in [0, 1]; for logits use "
                     "binary_cross_entropy_with_logits");
   check<ValueError>(all((target >= 0.0) & (target <= 1.0)),
                     "binary_cross_entropy: target has an element that is not in [0, 1]");
@@ -576,7 +575,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
   Tensor positive = target;
   if (options.pos_weight.defined())
     positive = target * expand(options.pos_weight, x.shape());
-  // Not (1 - target) x - log p, whose gradient cancels where x is far below 0.
+  // (1 - target) x - log p would have a gradient that cancels where x is far below 0.
   return weighted((target - 1.0) * logsigmoid(-x) - positive * logsigmoid(x), options);
 }
 

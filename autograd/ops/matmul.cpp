@@ -1,4 +1,4 @@
-// Matrix products.  All are one op, product(), whose derivative is made of itself.
+// Matrix products.  All are one op, product(), whose derivative is made of the same op.
 
 #include <xgrad/autograd/ops/matmul.hpp>
 
@@ -54,14 +54,14 @@ using detail::broadcast_blocks;
 using detail::leading;
 using detail::with_matrix;
 
-// GemmSizes of c = op(a) op(b): op(a) (m, k), op(b) (k, n).
+// The sizes of c = op(a) op(b): op(a) (m, k), op(b) (k, n).
 struct GemmSizes {
   bool transpose_a, transpose_b;
   std::size_t m, n, k;
 };
 
-// c[C(i)] = sum of op(a[A(i)]) op(b[B(i)]) over the items i of each block of c, + beta * c, and
-// + bias in each row if there is one b for all.
+// c[C(i)] = beta * c + the sum of op(a[A(i)]) op(b[B(i)]) over the items i of each block of c, plus
+// the bias in each row if there is one b for all.
 template <class T>
 void multiply(GemmSizes s, const T* a, const Blocks& a_blocks, const T* b, const Blocks& b_blocks,
               T beta, T* c, const Blocks& c_blocks, const T* bias = nullptr) {
@@ -73,7 +73,7 @@ void multiply(GemmSizes s, const T* a, const Blocks& a_blocks, const T* b, const
   }
   const auto in_order = [items](const Blocks& blocks) { return blocks.count == items; };
   if (!s.transpose_a && b_blocks.count == 1 && in_order(a_blocks) && in_order(c_blocks)) {
-    s.m *= items;  // one b for all: the rows of all a stand below each other
+    s.m *= items;  // one b for all: the rows of all a are stacked
     items = 1;
   } else if (s.transpose_a && !s.transpose_b && c_blocks.count == 1 && in_order(a_blocks) &&
              in_order(b_blocks)) {
@@ -87,7 +87,7 @@ void multiply(GemmSizes s, const T* a, const Blocks& a_blocks, const T* b, const
                            c, s.n, bias);
     return;
   }
-  // Items by block of c, each block's in their order.
+  // Items by block of c, in their order within a block.
   std::vector<std::size_t> order(items);
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (!in_order(c_blocks))
@@ -115,7 +115,7 @@ void multiply(GemmSizes s, const T* a, const Blocks& a_blocks, const T* b, const
                           });
 }
 
-// How the operands and the result of one product lie.
+// The layout of one product's operands and result.
 struct ProductLayout {
   GemmSizes sizes;
   Shape out;
@@ -145,7 +145,7 @@ ProductLayout layout(const char* op, const Shape& a, bool transpose_a, const Sha
 
 }  // namespace
 
-// c = op(a) op(b) gives da = dc op(b)ᵀ and db = op(a)ᵀ dc, transposed where the operand is.
+// c = op(a) op(b) has da = dc op(b)ᵀ and db = op(a)ᵀ dc, transposed if the operand is.
 Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
                        bool transpose_b, const Tensor& bias) {
   check_operands(op, std::array{a, b, bias.defined() ? bias : a});
@@ -168,7 +168,7 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
       if (!ctx.needs(1))
         return;
       Tensor x = a.tensor(), dy = g;
-      if (b_shape.size() == 2 && x.dim() != 2 && !transpose_a) {  // one sum, not many to be summed
+      if (b_shape.size() == 2 && x.dim() != 2 && !transpose_a) {  // one sum instead of many
         const std::size_t rows = numel(leading(x.shape(), 1));
         x = reshape(x, {rows, x.size(-1)});
         dy = reshape(dy, {rows, dy.size(-1)});
@@ -199,14 +199,14 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
     };
     ops_or_kernel(ctx, ops, kernel);
     if (has_bias)
-      ctx.add(2, g);  // summed to its shape
+      ctx.add(2, g);  // the engine sums it to the bias's shape
   };
   const std::array inputs{a, b, bias};
   return record(op, std::span(inputs).first(bias.defined() ? 3 : 2), run, backward,
                 {.broadcasts = true});
 }
 
-// ---- the catalogue's ----
+// ---- of the catalogue ----
 
 XGRAD_RULE(
     matmul, "a b", {"g bᵀ", "aᵀ g"},
@@ -354,12 +354,12 @@ Tensor Bfloat16Matrix::rows(const Indices& indices) const {
   return Tensor(std::move(y));
 }
 
-// einsum: the equation is read here, the work is that of other ops.  Operands are taken from left
+// einsum: this file parses the equation, and other ops compute.  Operands are contracted from left
 // to right, two at a time: labels that only these two have are summed in their product.
 
 namespace {
 
-// A dimension's name: its letter, or first_of_ellipsis + n for the n-th of those behind "...".
+// A dimension's name: its letter, or first_of_ellipsis + n for the n-th one of "...".
 using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label first_of_ellipsis = 256;
@@ -389,12 +389,12 @@ std::string name(Label label) {
              : fmt::format("dimension {} of '...'", label - first_of_ellipsis);
 }
 
-// One side of the arrow between two commas: letters, and where among them "..." stands.
+// One operand or the output of the equation: letters, and the position of "..." among them.
 struct Subscripts {
   Labels letters;
   std::optional<std::size_t> ellipsis;
 
-  // The labels, with those of the last n of `all` dimensions in the place of "...".
+  // The labels, with "..." replaced by those of the last n of `all` dimensions.
   Labels labels(std::size_t n, std::size_t all) const {
     Labels result = letters;
     for (std::size_t i = 0; ellipsis && i < n; ++i)
@@ -411,7 +411,7 @@ Subscripts read_subscripts(std::string_view equation, std::string_view text) {
     if (c == ' ')
       continue;
     if (text.substr(i, 3) == "...") {
-      check<ValueError>(!result.ellipsis, "einsum '{}': '...' stands twice in '{}'", equation,
+      check<ValueError>(!result.ellipsis, "einsum '{}': '...' appears twice in '{}'", equation,
                         text);
       result.ellipsis = result.letters.size();
       i += 2;
@@ -450,7 +450,7 @@ Labels read_output(std::string_view equation, std::string_view text,
     check<ValueError>(std::ranges::any_of(operands, has),
                       "einsum '{}': {} of the output is in no operand", equation, name(letter));
     check<ValueError>(position(output.letters, letter) == i,
-                      "einsum '{}': {} stands twice in the output", equation, name(letter));
+                      "einsum '{}': {} appears twice in the output", equation, name(letter));
   }
   return output.labels(ellipsis, ellipsis);
 }
@@ -515,8 +515,8 @@ struct Term {
   Labels labels;
 };
 
-// The operand with each label once, on the diagonal of dimensions that share one, and without sizes
-// of 1 that broadcast.
+// The operand with each label once: takes the diagonal of dimensions that share a label and drops
+// sizes of 1 that broadcast.
 Term prepare(const Tensor& x, const Labels& labels, const std::map<Label, std::size_t>& sizes) {
   detail::Selection selection(x.shape());
   Labels kept = labels;
@@ -530,7 +530,8 @@ Term prepare(const Tensor& x, const Labels& labels, const std::map<Label, std::s
     selection.drop(d);
     kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(d));
   }
-  return {kept == labels ? x : detail::pick("einsum", x, std::move(selection)), std::move(kept)};
+  return {kept == labels ? x : detail::as_strided("einsum", x, std::move(selection)),
+          std::move(kept)};
 }
 
 // x with its dimensions in this order.
@@ -547,7 +548,7 @@ Tensor with_shape(const Tensor& x, const Dims& shape) {
   return Dims(x.shape()) == shape ? x : reshape(x, shape);
 }
 
-// Sums over the labels that neither the output nor a later operand has.
+// Sums over labels that neither the output nor a later operand has.
 Term sum_unneeded(Term term, const Labels& needed) {
   const Labels kept = filter(term.labels, [&](Label l) { return contains(needed, l); });
   Dims dims;
@@ -557,7 +558,7 @@ Term sum_unneeded(Term term, const Labels& needed) {
   return {dims.empty() ? term.x : sum(term.x, dims), kept};
 }
 
-// A product of two terms, sorted by which of them has each label.
+// A product of two terms; labels are grouped by the terms that have them.
 class Pair {
  public:
   Pair(Term a, Term b, const Labels& needed) : a_(std::move(a)), b_(std::move(b)) {
@@ -615,7 +616,7 @@ class Pair {
     const bool transpose_a = a_.labels == batch_ + summed_ + left_ && !left_.empty();
     const bool transpose_b = b_.labels == batch_ + right_ + summed_ && !right_.empty();
     const std::int64_t m = count(left_), n = count(right_), k = count(summed_);
-    // Without a batch, the left dimensions may stay as they are: they are a batch with one b.
+    // Without a batch, the left dimensions may stay as they are: they serve as a batch with one b.
     const bool fold = batch_.empty() && !transpose_a && !left_.empty();
     Dims a_shape = fold ? shape(left_) : shape(batch_), b_shape = shape(batch_);
     if (!fold)

@@ -10,20 +10,20 @@
 
 namespace xgrad::detail {
 
-/// op(a) op(b) over broadcast batches, where op swaps the last two dimensions if asked: no
-/// transpose is ever copied, neither here nor in the derivative, which is made of this op again.
-/// op(a) (..., m, k), op(b) (..., k, n) -> (..., m, n); a (k) is one row, b (k, n) -> (n).
-/// A bias (n,), unless undefined, is added to each row: then b has no batch.  ShapeError and
-/// DTypeError name `op`.
+/// op(a) op(b) over broadcast batches; op swaps the last two dimensions if `transpose` is true.  No
+/// transpose is ever copied, neither here nor in the derivative, which is made of the same op.
+/// op(a) (..., m, k), op(b) (..., k, n) -> (..., m, n); a (k) is one row, b (k, n) -> (n).  A bias
+/// (n,), unless undefined, is added to each row: then b has no batch.  ShapeError and DTypeError
+/// name `op`.
 Tensor product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
                const Tensor& bias = {});
 
-/// The matrices (or other blocks) of a batch as an operand sees them through broadcasting.
+/// The matrices (or other blocks) that an operand has for the items of a broadcast batch.
 struct Blocks {
-  std::size_t count;                 ///< blocks that the operand has
-  std::vector<std::size_t> of_item;  ///< for each item of the batch, in order, which block it uses
+  std::size_t count;                 ///< the operand's blocks
+  std::vector<std::size_t> of_item;  ///< for each item of the batch, in order, its block
 };
-/// Blocks of an operand whose leading dimensions `own` broadcast to `batch`.
+/// Blocks of an operand with leading dimensions `own` that broadcast to `batch`.
 Blocks broadcast_blocks(const Shape& own, const Shape& batch);
 
 /// The dimensions before the last `n`.
@@ -35,25 +35,25 @@ Shape with_matrix(const Shape& batch, std::size_t rows, std::size_t columns);
 
 namespace xgrad {
 
-/// A matrix in bfloat16.  Copies share its memory, which nothing changes once it is filled.
+/// A matrix in bfloat16.  Copies share its memory, which does not change once it is filled.
 class Bfloat16Matrix {
  public:
   Bfloat16Matrix() = default;  ///< undefined
-  /// (rows, columns), not yet filled: before it is used, put() comes to all of it.
+  /// (rows, columns), uninitialised: put() must fill all of it before use.
   explicit Bfloat16Matrix(const Shape& shape);
 
   bool defined() const { return !shape_.empty(); }
   const Shape& shape() const { return shape_; }
-  /// Equal for two that share their memory.
+  /// Equal for copies that share their memory.
   const void* handle() const { return memory_.get(); }
-  /// Puts x (n, m), float32, rounded to the nearest, ties to even, with x[0, 0] at (row, column).
-  /// Returns whether all that is finite stays so.
+  /// Writes x (n, m), float32, rounded to the nearest, ties to even, to the rows and columns from
+  /// (row, column) on.  Returns whether all finite elements stay finite.
   [[nodiscard]] bool put(std::size_t row, std::size_t column, const Tensor& x);
 
   /// x Wᵀ + bias: x (..., columns), float32 -> (..., rows).  GraphError if a gradient may be
-  /// wanted: use NoGrad.
+  /// needed: use NoGrad.
   Tensor linear(const Tensor& x, const Tensor& bias) const;
-  /// The rows of these numbers, in float32: (...) -> (..., columns).  ValueError beyond the last.
+  /// Rows by number, in float32: (...) -> (..., columns).  ValueError beyond the last.
   Tensor rows(const Indices& indices) const;
 
  private:

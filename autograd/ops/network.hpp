@@ -14,16 +14,16 @@ class Generator;
 // ---- layer norms and dropout (ops/norm.cpp) ----
 
 /// (x - mean) / sqrt(biased variance + eps) * weight + bias over the last normalized_shape.size()
-/// dimensions; weight and bias have that shape or are undefined.  A mean of any size
-/// cancels, and squares may leave the range.  Ba, Kiros and Hinton, 2016.
+/// dimensions; weight and bias have that shape or are undefined.  Precise for any mean, and if
+/// squares overflow.  Ba, Kiros and Hinton, 2016.
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5);
 /// x / sqrt(mean(x^2) + eps) * weight; eps defaults to the dtype's epsilon, as in PyTorch.  Zhang
 /// and Sennrich, 2019.
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = std::nullopt);
-/// In training, each element is kept with probability 1 - p and scaled by 1 / (1 - p), else x.
-/// Draws as PyTorch does.
+/// In training, keeps each element with probability 1 - p, scaled by 1 / (1 - p); else x.  Draws as
+/// PyTorch does.
 Tensor dropout(const Tensor& x, double p, bool training = true);
 Tensor dropout(const Tensor& x, double p, bool training, Generator& generator);
 
@@ -49,9 +49,9 @@ struct NllLossOptions {
   Reduction reduction = Reduction::mean;
 };
 Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options = {});
-/// (x - target)^2; equal shapes, where PyTorch would broadcast with a warning.
+/// (x - target)^2; requires equal shapes, where PyTorch would broadcast with a warning.
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
-// The losses below, too, take equal shapes.
+// The losses below require equal shapes, too.
 /// |x - target|; gradient 0 where they are equal.
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
 struct HuberLossOptions {
@@ -72,7 +72,7 @@ struct KLDivLossOptions {
   Reduction reduction = Reduction::mean;
   bool log_target = false;
 };
-/// target * (log(target) - x), of x = log q, and 0 where target is, its gradient -x there
+/// target * (log(target) - x), of x = log q; where target is 0 it is 0, with gradient -x by target
 /// (PyTorch's: NaN); with log_target, exp(target) * (target - x).  The mean is over all elements;
 /// PyTorch's "batchmean" is the sum / x.size(0).
 Tensor kl_div(const Tensor& x, const Tensor& target, const KLDivLossOptions& options = {});
@@ -81,12 +81,12 @@ struct BinaryCrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   Tensor pos_weight = {};  ///< the same, times target; of logits alone, else ValueError
 };
-/// -(target * log(x) + (1 - target) * log(1 - x)), logarithms at least -100; the gradient of x is
-/// (x - target) / max(x (1 - x), 1e-12), that of target has the same logarithms (PyTorch's:
-/// infinite at 0 and 1).  ValueError unless x and target are within [0, 1].
+/// -(target * log(x) + (1 - target) * log(1 - x)), with logarithms of at least -100.  The gradient
+/// of x is (x - target) / max(x (1 - x), 1e-12); that of target has the same logarithms (PyTorch's
+/// is infinite at 0 and 1).  ValueError unless x and target are within [0, 1].
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
                             const BinaryCrossEntropyOptions& options = {});
-/// The same of sigmoid(x), for x of any size: target is multiplied by pos_weight, 1 - target not.
+/// The same of sigmoid(x), for x of any size; pos_weight multiplies target and not 1 - target.
 Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
                                         const BinaryCrossEntropyOptions& options = {});
 
@@ -94,14 +94,14 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
 
 struct AttentionOptions {
   bool is_causal = false;  ///< position t sees keys 0 ... t
-  double dropout_p = 0;    ///< on the attention weights; always active when not 0, as in PyTorch
-  std::optional<double> scale = {};  ///< 1 / sqrt(D) unless given
-  /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T if the queries are the
-  /// last of the keys' positions (PyTorch's causal_lower_right); below 0, the first queries see no
-  /// key and give zeros.  ValueError without is_causal.
+  double dropout_p = 0;    ///< of attention weights; active whenever it is not 0, as in PyTorch
+  std::optional<double> scale = {};  ///< 1 / sqrt(D) by default
+  /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T if the queries are at the
+  /// last of the keys' positions (PyTorch's causal_lower_right); if negative, the first queries see
+  /// no key and give zeros.  ValueError without is_causal.
   Size causal_offset = 0;
-  /// q has n times as many heads, the third dimension from the end, as k and v: each of theirs
-  /// serves n neighbours of q's.  Nothing is copied.  Ainslie et al., 2023.
+  /// q has n times as many heads, the third dimension from the end, as k and v: each head of k and
+  /// v serves n consecutive heads of q.  Nothing is copied.  Ainslie et al., 2023.
   bool enable_gqa = false;
 };
 /// softmax(q kᵀ * scale + mask) v: q (..., T, D), k (..., S, D), v (..., S, Dv) -> (..., T, Dv);
@@ -115,7 +115,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                     const Mask& mask, const AttentionOptions& options);
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Tensor& mask, const AttentionOptions& options);
-/// (A template, so that {.is_causal = true} alone is options and no mask.)
+/// (A template, so that {.is_causal = true} alone converts to options and not to a mask.)
 template <class M>
 concept AttentionMask = std::is_same_v<M, Mask> || std::is_same_v<M, Tensor>;
 template <AttentionMask M>
@@ -123,10 +123,9 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                     const M& mask) {
   return scaled_dot_product_attention(q, k, v, mask, AttentionOptions{});
 }
-/// Causal self-attention of n_head heads on packed projections: qkv (B, T, 3C), where C = H * D and
-/// each of q, k, v holds its heads side by side -> (B, T, C).  The same numbers as splitting into
-/// (B, H, T, D), scaled_dot_product_attention with is_causal, and merging the heads, without the
-/// copies.
+/// Causal self-attention of n_head heads on packed projections: qkv (B, T, 3C) -> (B, T, C), where
+/// C = H * D and each of q, k, v holds its heads in adjacent columns.  Equals splitting into (B, H,
+/// T, D), scaled_dot_product_attention with is_causal, and merging the heads, without copies.
 Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p = 0);
 
 }  // namespace xgrad

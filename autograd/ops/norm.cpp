@@ -20,11 +20,11 @@ enum class Norm { layer, rms };
 // Shared by the forms of a norm.
 struct NormSetup {
   Norm norm;
-  std::size_t rank;     // dimensions that are normalised together
+  std::size_t rank;     // number of normalised dimensions
   std::size_t rows, n;  // n: their elements
   double eps;
   bool centred() const { return norm == Norm::layer && n > 0; }
-  std::size_t grain() const {  // rows in a piece of work
+  std::size_t grain() const {  // rows in one task
     return std::clamp<std::size_t>(8192 / std::max<std::size_t>(n, 1), 8, 128);
   }
 };
@@ -57,12 +57,12 @@ Shape check_inputs(const char* op, const Tensor& x, const Dims& normalized_shape
 }
 
 // For each row a power of two near its largest element or sqrt(eps); undefined unless the third
-// power of a row, that is in the second derivative, leaves the range.
+// power of a row, which the second derivative contains, leaves the range.
 template <class T>
 Tensor row_scales(const Tensor& v, const Reduced& rows, double eps) {
   using Limits = std::numeric_limits<T>;
   const ModeGuard unseen({false, nullptr});
-  auto scales = reduce<T>(abs(v), rows, rows.kept(), kernels::max<T>);
+  auto scales = reduce<T>(abs(v), rows, rows.keepdim_shape(), kernels::max<T>);
   const double root_of_n = std::sqrt(static_cast<double>(rows.count()));
   const double low = std::cbrt(static_cast<double>(Limits::min())) * root_of_n,
                high = std::cbrt(static_cast<double>(Limits::max())) / root_of_n;
@@ -79,7 +79,7 @@ Tensor row_scales(const Tensor& v, const Reduced& rows, double eps) {
 
 // v / sqrt(mean(v^2) + eps) over dims, of v / scale if there is one.  An op of its own, so that its
 // gradient rounds as the kernel's: its two terms nearly cancel in rows of one element.  Decompose
-// shows what it is made of.
+// shows its parts.
 Tensor over_root(const Tensor& v, const Dims& dims, double eps, const Tensor& scale) {
   const auto inverse_root = [dims, eps, scale = Saved(scale)](const Tensor& u) {
     const Tensor square = mean(pow(u, 2), dims, true);
@@ -107,8 +107,8 @@ Tensor over_root(const Tensor& v, const Dims& dims, double eps) {
   return over_root(v, dims, eps, detail::compute("rms_norm", std::array{v}, scales));
 }
 
-// The mean that is taken away last is 0, but for rounding.  That of the gradient is not, and is
-// better taken away before the other terms.
+// The last mean to be subtracted is 0 but for rounding.  The gradient's is not, and subtracting it
+// before the other terms is more precise.
 Tensor composed(const NormSetup& setup, std::span<const Tensor> in) {
   Dims last;
   for (std::size_t d = setup.rank; d > 0; --d)
@@ -123,8 +123,8 @@ Tensor composed(const NormSetup& setup, std::span<const Tensor> in) {
 
 // ---- on registers ----
 
-// (x - mean) r of a row, to the last digit: what the mean lacks makes a shift.  For rms norm the
-// mean counts as 0.
+// (x - mean) r of a row, to the last digit: the mean's rounding error becomes a shift.  For rms
+// norm the mean counts as 0.
 template <class T>
 struct Normalized {
   using V = simd::Batch<T>;
@@ -135,7 +135,7 @@ struct Normalized {
   V operator()(const V& x) const { return xsimd::fma(x - V(mean), V(r), V(shift)); }
 };
 
-// Where squares left the range of T.
+// Rows whose squares leave the range of T.
 template <class T>
 [[gnu::noinline]] Normalized<T> normalized_by_scaling(const NormSetup& s, const T* x, double eps) {
   const kernels::ScaledMoments row(s.n, x, s.centred());
@@ -169,7 +169,7 @@ Normalized<T> normalized(const NormSetup& s, const T* x) {
 }
 
 // dx of a row:  r (g w - mean(g w) - h mean(g w h)), for rms norm without the second term.  The
-// mean of h is 0, so a constant in g w adds nothing to the third and is left out of both sums.
+// mean of h is 0, so a constant in g w does not change the third term; both sums omit it.
 template <class T>
 void input_gradient(const NormSetup& s, const Normalized<T>& h, const T* x, const T* w, const T* g,
                     T* dx) {
@@ -194,7 +194,7 @@ void input_gradient(const NormSetup& s, const Normalized<T>& h, const T* x, cons
   });
 }
 
-// out = the sums over pieces of n elements, in order.
+// out = the sums over chunks of n elements, in order.
 template <class T>
 void add_pieces(const kernels::Scratch<T>& pieces, Array<T>& out) {
   for (std::size_t j = 0; j < out.size(); ++j) {
@@ -205,7 +205,7 @@ void add_pieces(const kernels::Scratch<T>& pieces, Array<T>& out) {
   }
 }
 
-// n elements of weight or bias; of `value` where there is none.
+// n elements of weight or bias; `value` if it is absent.
 template <class T>
 Tensor parameter_or(const Tensor& parameter, std::size_t n, double value) {
   return parameter.defined() ? parameter : full({n}, value, dtype_of<T>);
@@ -229,8 +229,8 @@ Array<T> normalized_rows(const NormSetup& s, std::span<const Tensor> in) {
   return result;
 }
 
-// One pass over x and g for all gradients that are wanted.  The gradients of weight and bias are
-// summed over the rows of a piece of work, and then over the pieces.
+// One pass over x and g for all needed gradients.  The gradients of weight and bias are summed over
+// the rows of a task, and then over the tasks.
 template <class T>
 void norm_backward(const NormSetup& s, Context& ctx, std::span<const Saved> in) {
   const std::size_t n = s.n, grain = s.grain(), pieces = (s.rows + grain - 1) / grain;
@@ -290,7 +290,7 @@ Tensor normalize(const char* op, Norm norm, const Tensor& x, const Dims& normali
 XGRAD_RULE(
     layer_norm, "n ⊙ b + c, n = (a - mean) / std",
     {"(h - mean(h) - n mean(h ⊙ n)) / std, h = g ⊙ b", "Σ g ⊙ n", "Σ g"},
-    "A shift or a scale of a row changes nothing, so these two directions are taken out of h.");
+    "A shift or a scale of a row changes nothing, so these two directions are removed from h.");
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight,
                   const Tensor& bias, double eps) {
   return normalize("layer_norm", Norm::layer, x, normalized_shape, weight, bias, eps);
@@ -305,9 +305,9 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
 
 namespace {
 
-// An op along lines, from its forward on a line and its derivative, which is a formula of the
-// output y, the gradient g and the sum of a term of both: on registers and on Tensors.
-// (No fused op: these formulas need the output alone, a composition would keep x, too.)
+// An op along lines, from its forward on a line and its derivative, a formula of the output y, the
+// gradient g and the sum of a term of both: on registers and on Tensors.  (No fused op: a
+// composition would keep x, and these formulas need the output alone.)
 template <class Rule>
 Tensor along_lines(const char* op, const Tensor& x, std::int64_t dim) {
   const std::size_t d = normalize_dim(dim, x.dim(), op);
@@ -342,8 +342,8 @@ Tensor along_lines(const char* op, const Tensor& x, std::int64_t dim) {
 }
 
 struct Softmax {
-  // A row of only -inf has a maximum that cannot be subtracted.  Left as it is, its exponentials
-  // are zeros, and so is their sum.
+  // The maximum of a row of only -inf cannot be subtracted.  Without subtraction its exponentials
+  // and their sum are zeros.
   template <class T>
   static void forward(const auto& line, const T* x, T* y) {
     using V = simd::Batch<T>;

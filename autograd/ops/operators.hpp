@@ -10,7 +10,7 @@ namespace xgrad {
 // `a += b` rebinds the handle a to a new Tensor; other handles keep the old one.
 
 namespace detail {
-/// A number beside x, in x's dtype; for an undefined x any, and the op says so.
+/// A number as an operand, in x's dtype; if x is undefined, the op reports that.
 inline Tensor number(double value, const Tensor& x) {
   return scalar(value, x.defined() ? x.dtype() : DType::float32);
 }
@@ -63,7 +63,7 @@ Indices& operator%=(Indices& a, const B& b) {
 // ---- parts by name ----
 
 namespace detail {
-/// ValueError naming op unless there are as many parts as wanted.
+/// ValueError naming op unless the number of parts is the one wanted.
 void check_parts(const char* op, const Tensor& x, std::int64_t dim, std::size_t parts,
                  std::size_t wanted);
 

@@ -55,7 +55,7 @@ Indices randint(const RandintOptions& options, Generator& generator) {
   const auto& [low, high, sizes] = options;
   check<ValueError>(low < high, "randint: low {} is not below high {}", low, high);
   auto a = empty_array<std::int64_t>(to_shape(sizes, "randint"));
-  // Unsigned: the distance may not fit a signed number, and wraps back when low is added.
+  // Unsigned: the distance may overflow a signed number, and wraps back when low is added.
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
   const bool wide = range >= std::uint64_t{1} << 32;
   for (std::int64_t& i : a)
@@ -66,7 +66,7 @@ Indices randint(const RandintOptions& options, Generator& generator) {
 
 Indices randperm(Size n) { return randperm(n, default_generator()); }
 
-// Each place in turn swaps with itself or one after it; the last has no choice and draws nothing.
+// Each place in turn swaps with itself or a later one; the last has no choice and draws nothing.
 Indices randperm(Size n, Generator& generator) {
   auto a = empty_array<std::int64_t>(to_shape(n, "randperm"));
   std::iota(a.begin(), a.end(), std::int64_t{0});
@@ -123,8 +123,8 @@ void draw_different(std::span<const T> weights, std::span<std::int64_t> out, Gen
   });
 }
 
-// Where uniforms fall among the partial sums, the last of which is 1.  As in PyTorch 1.13, also for
-// one index alone, which other versions draw as draw_different does.
+// The positions of uniforms among the partial sums, the last of which is 1.  As in PyTorch 1.13,
+// also for a single index, which other versions draw as draw_different does.
 template <class T>
 void draw_again(std::span<const T> weights, std::span<std::int64_t> out, Generator& generator) {
   std::vector<T> sums(weights.size());

@@ -28,7 +28,9 @@ Tensor sum_over(const char* op, const Tensor& x, const Reduced& dims, const Shap
       [dims, shape]<class T>(std::span<const Tensor> in) {
         return reduce<T>(in[0], dims, shape, kernels::sum<T>);
       },
-      [dims](Context& ctx) { ctx.add(0, expand(kept(ctx.gradient(), dims), dims.before())); });
+      [dims](Context& ctx) {
+        ctx.add(0, expand(as_keepdim(ctx.gradient(), dims), dims.before()));
+      });
 }
 
 }  // namespace
@@ -68,7 +70,7 @@ Array<T> average(const Tensor& x, const Reduced& dims, const Shape& shape, doubl
     *v /= static_cast<T>(count);
   if (in_range || count == 0)
     return y;
-  // Sums that leave the range are taken of elements divided by a power of two.
+  // If the sum leaves the range, elements are divided by a power of two first.
   const double part = std::ldexp(1.0, -1 - std::ilogb(count));
   const auto sums = reduce<T>(x * part, dims, shape, kernels::sum<T>);
   for (std::size_t i = 0; i < y.size(); ++i)
@@ -91,14 +93,15 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
         return average<T>(in[0], reduced, reduced.after(keepdim), count);
       },
       [reduced, count](Context& ctx) {
-        ctx.add(0, expand(kept(ctx.gradient(), reduced) / std::max(count, 1.0), reduced.before()));
+        ctx.add(0, expand(as_keepdim(ctx.gradient(), reduced) / std::max(count, 1.0),
+                          reduced.before()));
       });
 }
 
 // ---- variance ----
 
-// A mean is rounded to its own last place, which can be more than the deviations: the mean of what
-// is left takes that away.  The map is symmetric: it is its own derivative.
+// A mean is rounded to its own last place, which can be more than the deviations, so the mean of
+// the differences is subtracted as well.  The map is symmetric: it is its own derivative.
 Tensor deviations(const Tensor& x, const Dims& dims) {
   return record(
       "deviations", {x},
@@ -140,7 +143,7 @@ Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
         return variance<T>(in[0], reduced, reduced.after(keepdim), correction, false);
       },
       [saved = Saved(x), dims, reduced, correction](Context& ctx) {
-        const Tensor g = kept(ctx.gradient(), reduced) * (2 / degrees(reduced, correction));
+        const Tensor g = as_keepdim(ctx.gradient(), reduced) * (2 / degrees(reduced, correction));
         ctx.add(0, deviations(saved.tensor(), dims) * g);
       });
 }
@@ -153,9 +156,9 @@ Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
         return variance<T>(in[0], reduced, reduced.after(keepdim), correction, true);
       },
       [saved = Saved(x), dims, reduced, correction](Context& ctx) {
-        const Tensor y = kept(ctx.output(), reduced);
+        const Tensor y = as_keepdim(ctx.output(), reduced);
         const Mask flat = y == 0.0;  // there the gradient is 0, as in PyTorch, and not 0 / 0
-        const Tensor g = kept(ctx.gradient(), reduced) / degrees(reduced, correction);
+        const Tensor g = as_keepdim(ctx.gradient(), reduced) / degrees(reduced, correction);
         // first by y: that ratio stays in the range
         const Tensor ratio = deviations(saved.tensor(), dims) / masked_fill(y, flat, 1);
         ctx.add(0, ratio * masked_fill(g, flat, 0));
@@ -167,7 +170,7 @@ Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
 
 namespace {
 
-// Along dim, the product of all elements before each.  The distance doubles from step to step.
+// Along dim, the product of all elements before each.  The distance doubles in each step.
 Tensor product_of_earlier(const Tensor& x, std::int64_t dim) {
   const std::size_t n = x.size(dim);
   Shape one = x.shape();
@@ -180,8 +183,8 @@ Tensor product_of_earlier(const Tensor& x, std::int64_t dim) {
   return p;
 }
 
-// Powers of two for factors x along an axis, so that no product of neighbours leaves the range: x
-// times part is such a factor, and the product of all other x is that of all other factors, times
+// Powers of two for factors x along an axis, so that products stay in the range: x times part is a
+// scaled factor, and the product of all other x is the product of all other scaled factors, times
 // first and then second.
 struct Powers {
   Array<double> part, first, second;
@@ -225,8 +228,8 @@ bool all_normal(const Tensor& x) {
   return all(abs(x.detach()) >= least) && all(isfinite(x));
 }
 
-// The product of all others along dim.  That is y / x, where this and what its own derivative is
-// made of are neither 0 nor out of range.
+// The product of all others along dim: y / x, if this and its own derivative's terms are neither 0
+// nor out of range.
 Tensor product_of_others(const Tensor& x, const Tensor& y_kept, std::int64_t dim, bool twice) {
   if (x.dim() == 0)
     return ones_like(x);
@@ -251,7 +254,7 @@ Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
         return reduce<T>(in[0], reduced, reduced.after(keepdim), kernels::prod<T>);
       },
       [saved = Saved(x), reduced, dim](Context& ctx) {
-        const Tensor g = kept(ctx.gradient(), reduced), y = kept(ctx.output(), reduced);
+        const Tensor g = as_keepdim(ctx.gradient(), reduced), y = as_keepdim(ctx.output(), reduced);
         const auto add = [&](bool twice) {
           ctx.add(0, g * product_of_others(saved.tensor(), y, dim, twice));
         };
@@ -271,8 +274,8 @@ Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim, DType dtype) {
   return prod(to(x, dtype), dim, keepdim);
 }
 
-// Extrema, and what is made with their help: logsumexp and norms.  All gradients here are made of
-// catalogue ops.
+// Extrema, and ops based on them: logsumexp and norms.  All gradients here are made of catalogue
+// ops.
 
 using kernels::Axis;
 
@@ -285,15 +288,15 @@ struct ExtremumKind {
   bool largest;
 };
 
-// An extremum of nothing does not exist; of no rows it is an empty result.
+// Nothing has no extremum; no rows have an empty result.
 void check_not_empty(const char* op, const Reduced& dims) {
-  if (dims.count() == 0 && numel(dims.kept()) > 0)
+  if (dims.count() == 0 && numel(dims.keepdim_shape()) > 0)
     fail<ShapeError>("{}: x {} has no elements along the reduced dimensions", op,
                      to_string(dims.before()));
 }
 
-// g shared evenly among the elements of x that are y.  A NaN equals none, and all shares are NaN,
-// unless each NaN is to count as y.  The shares are constant.
+// g shared evenly among the elements of x that equal y.  A NaN equals none, so all shares are NaN,
+// unless NaN is to count as y.  The shares are constant.
 Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dims& dims,
                     bool nans_too) {
   const Mask chosen = nans_too ? (x == y) | (x != x) : x == y;
@@ -314,7 +317,8 @@ Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool 
   check_not_empty(kind.op, reduced);
   return record(kind.op, {x}, extremum_of(kind, reduced, keepdim),
                 [saved = Saved(x), dims, reduced, nans_too](Context& ctx) {
-                  const Tensor g = kept(ctx.gradient(), reduced), y = kept(ctx.output(), reduced);
+                  const Tensor g = as_keepdim(ctx.gradient(), reduced),
+                               y = as_keepdim(ctx.output(), reduced);
                   ctx.add(0, share_evenly(g, saved.tensor(), y, dims, nans_too));
                 },
                 {.saves_output = true});
@@ -326,7 +330,7 @@ Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool 
   const Indices at = kind.largest ? argmax(x, dim, true) : argmin(x, dim, true);
   Tensor values =
       record(kind.op, {x}, extremum_of(kind, reduced, keepdim), [at, dim, reduced](Context& ctx) {
-        const Tensor g = kept(ctx.gradient(), reduced);
+        const Tensor g = as_keepdim(ctx.gradient(), reduced);
         ctx.add(0, scatter_add(zeros(reduced.before(), g.dtype()), dim, at, g));
       });
   return {std::move(values), reshape(at, reduced.after(keepdim))};
@@ -355,7 +359,7 @@ Tensor amin(const Tensor& x, const Dims& dims, bool keepdim) {
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// -inf where all are, or n is 0.
+// -inf if all elements are, or n is 0.
 template <class T>
 static void logsumexp_lines(Axis axis, const T* x, T* y) {
   using V = simd::Batch<T>;
@@ -378,17 +382,17 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
         return reduce<T>(in[0], reduced, reduced.after(keepdim), logsumexp_lines<T>);
       },
       [saved = Saved(x), reduced](Context& ctx) {
-        // a row of only -inf has a gradient of zeros: exp(-inf - 0), and not exp(-inf + inf)
-        const Tensor y = kept(ctx.output(), reduced);
+        // a row of only -inf has a gradient of zeros: exp(-inf - 0), not exp(-inf + inf)
+        const Tensor y = as_keepdim(ctx.output(), reduced);
         const Tensor finite = masked_fill(y, y == -infinity, 0);
-        ctx.add(0, kept(ctx.gradient(), reduced) * exp(saved.tensor() - finite));
+        ctx.add(0, as_keepdim(ctx.gradient(), reduced) * exp(saved.tensor() - finite));
       },
       {.saves_output = true});
 }
 
 namespace {
 
-// Where powers leave the range: of elements divided by the one that weighs most.
+// If powers leave the range, elements are divided by the dominant one.
 template <class T>
 T scaled_norm(std::size_t n, const T* x, double ord) {
   T most = ord > 0 ? T(0) : static_cast<T>(infinity);
@@ -428,7 +432,7 @@ Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& sha
   for (std::size_t i = 0; i < y.size(); ++i) {
     T& v = y.data()[i];
     if (v >= Limits::min() * static_cast<T>(n) && v <= Limits::max()) {
-      // in long double: the error of 1 / ord counts as often as v has digits
+      // in long double: the error of 1 / ord is multiplied by the number of v's digits
       v = ord == 2 ? std::sqrt(v)
                    : static_cast<T>(
                          std::pow(static_cast<long double>(v), 1 / static_cast<long double>(ord)));
@@ -473,7 +477,7 @@ Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim) 
         return norm<T>(in[0], ord, reduced, reduced.after(keepdim));
       },
       [saved = Saved(x), reduced, dims, ord](Context& ctx) {
-        const Tensor g = kept(ctx.gradient(), reduced), y = kept(ctx.output(), reduced);
+        const Tensor g = as_keepdim(ctx.gradient(), reduced), y = as_keepdim(ctx.output(), reduced);
         ctx.add(0, norm_gradient(g, saved.tensor(), y, ord, dims));
       },
       {.saves_output = true});
@@ -542,9 +546,9 @@ Mask at_end(const Shape& x, std::size_t dim, bool last) {
   return mask;
 }
 
-// y_i = a_i y_(i-1) + b_i along dim, y_0 = b_0, or in reverse from the last.  Added up in double.
-// The gradient of a is y_(i-1) t_i and that of b is t_i, with t_i = g_i + a_(i+1) t_(i+1): the same
-// from the other end.
+// y_i = a_i y_(i-1) + b_i along dim, y_0 = b_0, or in reverse from the last; summed in double.  The
+// gradient of a is y_(i-1) t_i and that of b is t_i, with t_i = g_i + a_(i+1) t_(i+1): the same
+// recurrence from the other end.
 Tensor recurrence(const Tensor& a, const Tensor& b, std::size_t dim, bool reverse) {
   return record(
       "recurrence", {a, b},

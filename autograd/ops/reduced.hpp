@@ -1,5 +1,5 @@
 #pragma once
-// Which dimensions a list names, which an op reduces, and how kernels go over them.
+// Lists of dimensions, the dimensions that an op reduces, and kernels over them.
 
 #include <fmt/ranges.h>
 
@@ -12,11 +12,11 @@
 
 namespace xgrad {
 
-// For each dimension of a rank, whether a list names it.
+// For each dimension, whether a list names it.
 using Listed = std::vector<bool>;
 
-// Each may be named once: ValueError naming op.  A 0-d shape counts as one of a single dimension,
-// as in PyTorch.
+// ValueError naming op if a dimension is named twice.  A 0-d shape counts as one of a single
+// dimension, as in PyTorch.
 inline Listed listed_dims(const Dims& dims, std::size_t rank, const char* op) {
   Listed listed(std::max<std::size_t>(rank, 1), false);
   for (const std::int64_t dim : dims) {
@@ -29,7 +29,7 @@ inline Listed listed_dims(const Dims& dims, std::size_t rank, const char* op) {
   return listed;
 }
 
-// The dimensions that an op reduces, and the shapes that follow.
+// The dimensions that an op reduces, and the resulting shapes.
 class Reduced {
  public:
   // An empty list means all, as in PyTorch 1.13.
@@ -47,7 +47,7 @@ class Reduced {
 
   bool contains(std::size_t d) const { return listed_[d]; }
   const Shape& before() const { return x_; }
-  Shape kept() const {  // with the reduced dimensions as 1
+  Shape keepdim_shape() const {  // with the reduced dimensions as 1
     Shape shape = x_;
     for (std::size_t d = 0; d < x_.size(); ++d)
       if (contains(d))
@@ -56,7 +56,7 @@ class Reduced {
   }
   Shape after(bool keepdim) const {
     if (keepdim)
-      return kept();
+      return keepdim_shape();
     Shape shape;
     for (std::size_t d = 0; d < x_.size(); ++d)
       if (!contains(d))
@@ -72,11 +72,11 @@ class Reduced {
   }
 
   // Calls f(axis, is_last) for each group of neighbouring reduced dimensions, the last first, and
-  // at least once.  Each call is to see the result of the one before.
+  // at least once.  Each call gets the result of the one before.
   template <class F>
   void for_each_axis(const F& f) const {
     kernels::Axis axis{static_cast<std::size_t>(numel(x_)), 1, 1};
-    bool open = false;  // there are reduced dimensions that f has not seen
+    bool open = false;  // there are reduced dimensions that f has not had
     for (std::size_t d = x_.size(); d-- > 0;) {
       if (x_[d] == 1)
         continue;
@@ -85,7 +85,7 @@ class Reduced {
         axis.n = 1;
         open = false;
       }
-      // Kept dimensions in front of the last group are its outer ones.
+      // Kept dimensions before the last group are its outer ones.
       if (!contains(d) && open)
         break;
       (contains(d) ? axis.n : axis.inner) *= x_[d];
@@ -135,7 +135,7 @@ Array<T> reduce(const Tensor& x, const Reduced& dims, const Shape& shape,
   return reduce<T>(x, dims, shape, kernel, kernel);
 }
 
-// x with the reduced dimensions last: dims.kept() rows of dims.count() elements.
+// x with the reduced dimensions last: dims.keepdim_shape() rows of dims.count() elements.
 inline Tensor rows_of(const Tensor& x, const Reduced& dims) {
   Dims order;
   for (const bool reduced : {false, true})
@@ -148,9 +148,9 @@ inline Tensor rows_of(const Tensor& x, const Reduced& dims) {
 // x less its mean over dims, to the rounding of the deviations.
 Tensor deviations(const Tensor& x, const Dims& dims);
 
-// A gradient (or result) in the shape that broadcasts to x's.
-inline Tensor kept(const Tensor& y, const Reduced& dims) {
-  return dims.kept() == y.shape() ? y : reshape(y, dims.kept());
+// A gradient (or result) with the reduced dimensions as 1, so that it broadcasts to x's shape.
+inline Tensor as_keepdim(const Tensor& y, const Reduced& dims) {
+  return dims.keepdim_shape() == y.shape() ? y : reshape(y, dims.keepdim_shape());
 }
 
 }  // namespace xgrad

@@ -1,6 +1,6 @@
 #pragma once
-// The rules of ops, for a reader: the formula of the value and of each gradient, stated beside the
-// op's definition.  The graph page shows them.
+// The rules of ops for readers: the formulas of the value and of each gradient, beside the op's
+// definition.  The graph page shows them.
 
 #include <array>
 #include <string_view>
@@ -8,20 +8,20 @@
 
 namespace xgrad {
 
-/// How an op's backward makes the gradients of its inputs: g is the gradient of the output y (the
-/// upstream gradient), a, b, c are the inputs; ⊙ multiplies element by element.  A broadcast
-/// operand gets the sum over the dimensions along which it was repeated.
+/// The gradients of an op's inputs: g is the gradient of the output y (the upstream gradient), a,
+/// b, c are the inputs; ⊙ multiplies element by element.  A broadcast operand gets the sum over the
+/// dimensions along which it was repeated.
 struct OpRule {
   std::string_view op;
   std::string_view value;                     ///< "a ⊙ b"
-  std::array<std::string_view, 4> gradients;  ///< by input; the last one serves all that follow
+  std::array<std::string_view, 4> gradients;  ///< by input; the last serves all further ones
   std::string_view words = {};                ///< one sentence
 };
 
 namespace detail {
 
-/// Makes a rule known: an object beside the op's definition, so that every program that calls the
-/// op has its rule.
+/// Registers a rule: an object beside the op's definition, so that every program that calls the op
+/// has its rule.
 struct StatedRule : OpRule {
   explicit StatedRule(const OpRule& rule) noexcept
       : OpRule(rule), next(std::exchange(first, this)) {}
@@ -31,7 +31,7 @@ struct StatedRule : OpRule {
 
 // The sentences of several ops.
 inline constexpr std::string_view
-    elements_move = "Elements only move: each gradient goes back to the place of its element.",
+    elements_move = "Elements only move: each gradient moves back with its element.",
     part_of_x = "The part gets the upstream gradient; all other elements get 0.";
 
 }  // namespace detail

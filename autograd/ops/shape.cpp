@@ -1,5 +1,5 @@
-// Ops that arrange all elements anew.  An op that uses each element once is a Selection: this file
-// says which one, and checks the arguments.
+// Ops that rearrange elements.  An op that uses each element once is a Selection: this file makes
+// it and checks the arguments.
 
 #include <xgrad/autograd/ops/shape.hpp>
 
@@ -28,7 +28,7 @@ std::string list(const Dims& sizes) { return fmt::format("({})", fmt::join(sizes
 namespace detail {
 namespace {
 
-// The shape that sizes name for n elements, where one of them may be -1.
+// The shape of n elements with these sizes, of which one may be -1.
 Shape infer_shape(const char* op, const Shape& x, Dims sizes) {
   const auto inferred = std::ranges::find(sizes, -1);
   const std::size_t n = numel(x);
@@ -125,34 +125,35 @@ Selection expanded(const Shape& x, const Dims& sizes) {
 
 }  // namespace detail
 
-using detail::pick;
+using detail::as_strided;
 using detail::Selection;
 
 XGRAD_RULE(reshape, "a in another shape", {"g in the shape of a"}, detail::elements_move);
 Tensor reshape(const Tensor& x, const Dims& sizes) {
-  return pick("reshape", x, detail::reshaped("reshape", x.shape(), sizes));
+  return as_strided("reshape", x, detail::reshaped("reshape", x.shape(), sizes));
 }
 Tensor view(const Tensor& x, const Dims& sizes) {
-  return pick("view", x, detail::reshaped("view", x.shape(), sizes));
+  return as_strided("view", x, detail::reshaped("view", x.shape(), sizes));
 }
 Tensor flatten(const Tensor& x, std::int64_t start_dim, std::int64_t end_dim) {
-  return pick("flatten", x, detail::flattened(x.shape(), start_dim, end_dim));
+  return as_strided("flatten", x, detail::flattened(x.shape(), start_dim, end_dim));
 }
-Tensor squeeze(const Tensor& x) { return pick("squeeze", x, detail::squeezed(x.shape())); }
+Tensor squeeze(const Tensor& x) { return as_strided("squeeze", x, detail::squeezed(x.shape())); }
 Tensor squeeze(const Tensor& x, const Dims& dims) {
-  return pick("squeeze", x, detail::squeezed(x.shape(), dims));
+  return as_strided("squeeze", x, detail::squeezed(x.shape(), dims));
 }
 Tensor unsqueeze(const Tensor& x, std::int64_t dim) {
-  return pick("unsqueeze", x, detail::unsqueezed(x.shape(), dim));
+  return as_strided("unsqueeze", x, detail::unsqueezed(x.shape(), dim));
 }
 
 XGRAD_RULE(expand, "a, repeated without a copy", {"Σ g over the copies"},
-           "An element that stands in several places gets the sum of their gradients.");
+           "An element that occurs several times gets the sum of its copies' gradients.");
 Tensor expand(const Tensor& x, const Dims& sizes) {
-  const auto forward = [s = detail::expanded(x.shape(), sizes)]<class T>(
-                           std::span<const Tensor> in) {
-    return s.shape == in[0].shape() ? in[0].detach() : Tensor(detail::picked(s, in[0].data<T>()));
-  };
+  const auto forward =
+      [s = detail::expanded(x.shape(), sizes)]<class T>(std::span<const Tensor> in) {
+        return s.shape == in[0].shape() ? in[0].detach()
+                                        : Tensor(detail::strided_copy(s, in[0].data<T>()));
+      };
   return record("expand", {x}, forward, [](Context& ctx) { ctx.add(0, ctx.gradient()); },
                 {.broadcasts = true});
 }
@@ -193,11 +194,11 @@ Selection detail::transposed(const Shape& x, std::int64_t dim0, std::int64_t dim
 XGRAD_RULE(permute, "a with its dimensions in another order", {"g permuted back"},
            detail::elements_move);
 Tensor permute(const Tensor& x, const Dims& dims) {
-  return pick("permute", x, detail::permuted(x.shape(), dims));
+  return as_strided("permute", x, detail::permuted(x.shape(), dims));
 }
 XGRAD_RULE(transpose, "aᵀ", {"gᵀ"}, detail::elements_move);
 Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
-  return pick("transpose", x, detail::transposed(x.shape(), dim0, dim1));
+  return as_strided("transpose", x, detail::transposed(x.shape(), dim0, dim1));
 }
 
 Tensor swapaxes(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
@@ -229,7 +230,7 @@ Tensor flip(const Tensor& x, const Dims& dims) {
   for (Size d = 0; d < x.dim(); ++d)
     if (listed[d] && x.numel() > 0)
       s.slice(d, x.shape()[d] - 1, x.shape()[d], -1);
-  return pick("flip", x, std::move(s));
+  return as_strided("flip", x, std::move(s));
 }
 
 // ---- diagonals and triangles ----
@@ -237,17 +238,17 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 Tensor diag(const Tensor& x, std::int64_t diagonal) {
   if (x.dim() != 1 && x.dim() != 2)
     fail<ShapeError>("diag: x {} is neither a vector nor a matrix", to_string(x.shape()));
-  constexpr std::int64_t most = std::int64_t{1} << 60;  // beyond any: no sum or -diagonal overflows
+  constexpr std::int64_t most = std::int64_t{1} << 60;  // no sum or -diagonal overflows
   const std::int64_t right = std::clamp<std::int64_t>(diagonal, 0, most),
                      down = -std::clamp<std::int64_t>(diagonal, -most, 0);
-  const Dim size = x.numel() + right + down;  // of the matrix that a vector makes
+  const Dim size = x.numel() + right + down;  // of the matrix made from a vector
   const Shape matrix = x.dim() == 1 ? to_shape({size, size}, "diag") : x.shape();
   const std::int64_t n = std::min(matrix[0] - down, matrix[1] - right);
   Selection s(matrix);
   s.shape = {std::max<std::int64_t>(n, 0)};
   s.offset = n <= 0 ? 0 : down * matrix[1] + right;
   s.strides = {matrix[1] + 1};
-  return x.dim() == 1 ? detail::place(x, matrix, s) : pick("diag", x, s);
+  return x.dim() == 1 ? detail::place(x, matrix, s) : as_strided("diag", x, s);
 }
 
 Mask detail::triangle(const char* op, const Shape& shape, std::int64_t diagonal) {
@@ -282,7 +283,7 @@ Tensor triu(const Tensor& x, std::int64_t diagonal) {
 
 // Ops that use each element several times.
 
-// A dimension of n that is repeated r times is (r, n), with n expanded r times; no copy but that.
+// A dimension n repeated r times is (r, n), n expanded r times; only the result is copied.
 Tensor repeat(const Tensor& x, const Dims& sizes) {
   if (std::cmp_less(sizes.size(), x.dim()))
     fail<ShapeError>("repeat: sizes ({}) are fewer than the dimensions of x {}",
@@ -310,7 +311,7 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<st
   const std::size_t d = normalize_dim(*dim, x.dim(), "repeat_interleave");
   Shape repeated = x.shape(), out = x.shape();
   repeated.insert(repeated.begin() + d + 1, static_cast<std::size_t>(repeats));
-  out[d] *= static_cast<std::size_t>(repeats);  // where this wraps around, expand() throws
+  out[d] *= static_cast<std::size_t>(repeats);  // if this wraps around, expand() throws
   return reshape(expand(unsqueeze(x, static_cast<std::int64_t>(d) + 1), repeated), out);
 }
 
@@ -366,7 +367,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing)
   return out;
 }
 
-// Ops that move elements, or put others around them.
+// Ops that move elements, or add others around them.
 
 using detail::Selection;
 
@@ -400,7 +401,7 @@ Tensor pad(const Tensor& x, const Dims& pad, double value) {
     const std::int64_t left = pad[i], right = pad[i + 1], n = x.shape()[d];
     constexpr std::int64_t most = std::int64_t{1} << 60;  // sums of three stay in the range
     check<ShapeError>(std::max(left, right) < most && std::min(left, right) > -most,
-                      "pad: {} and {} are beyond what any dimension has", left, right);
+                      "pad: {} and {} are beyond any dimension's size", left, right);
     if (n + std::min<std::int64_t>(left, 0) + std::min<std::int64_t>(right, 0) < 0)
       fail<ShapeError>("pad: {} and {} cut more from dimension {} of x {} than there is", left,
                        right, d, to_string(x.shape()));
@@ -413,7 +414,7 @@ Tensor pad(const Tensor& x, const Dims& pad, double value) {
   Selection s(shape);
   for (std::size_t d = 0; d < shape.size(); ++d)
     s.slice(d, starts[d], static_cast<std::size_t>(part.shape()[d]));
-  return detail::put("pad", full(shape, value, x.dtype()), part, std::move(s));
+  return detail::as_strided_scatter("pad", full(shape, value, x.dtype()), part, std::move(s));
 }
 
 }  // namespace xgrad

@@ -23,18 +23,18 @@ Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1);
 Tensor swapaxes(const Tensor& x, std::int64_t axis0, std::int64_t axis1);  ///< the same
 /// Dimension source[i] of x becomes destination[i]; the others keep their order.
 Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination);
-Tensor contiguous(const Tensor& x);  ///< x itself: every Tensor is
+Tensor contiguous(const Tensor& x);  ///< x itself: every Tensor is contiguous
 Tensor squeeze(const Tensor& x);
 Tensor squeeze(const Tensor& x, const Dims& dims);  ///< drops those of dims that have size 1
 Tensor unsqueeze(const Tensor& x, std::int64_t dim);
 Tensor expand(const Tensor& x, const Dims& sizes);        ///< -1 keeps a size
 Tensor broadcast_to(const Tensor& x, const Dims& sizes);  ///< the same as expand
 Tensor expand_as(const Tensor& x, const Tensor& other);   ///< expand(x, other.shape())
-/// x sizes[d] times along each dimension d (Tensor.repeat); sizes beyond x's are of new ones, in
-/// front.
+/// x repeated sizes[d] times along each dimension d (Tensor.repeat); further sizes add dimensions
+/// in front.
 Tensor repeat(const Tensor& x, const Dims& sizes);
-/// Each element along dim `repeats` times in a row, or element i repeats[i] times: one for each, or
-/// one for all (torch.repeat_interleave).  Without a dim, of the flattened x.
+/// Each element `repeats` times in a row along dim, or element i repeats[i] times, with one number
+/// for each element or for all (torch.repeat_interleave).  Without a dim, of the flattened x.
 Tensor repeat_interleave(const Tensor& x, std::int64_t repeats,
                          std::optional<std::int64_t> dim = {});
 Tensor repeat_interleave(const Tensor& x, const Indices& repeats,
@@ -44,8 +44,8 @@ Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0);
 std::vector<Tensor> split(const Tensor& x, Size split_size, std::int64_t dim = 0);
 std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, std::int64_t dim = 0);
 std::vector<Tensor> chunk(const Tensor& x, Size chunks, std::int64_t dim = 0);
-/// As many parts as are named, for `const auto [k, v] = chunk<2>(x, -1)`; ValueError if there are
-/// more or fewer.
+/// A fixed number of parts, for `const auto [k, v] = chunk<2>(x, -1)`; ValueError if there are more
+/// or fewer.
 template <std::size_t N>
 std::array<Tensor, N> split(const Tensor& x, Size split_size, std::int64_t dim = 0);
 template <std::size_t N>
@@ -59,16 +59,16 @@ Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> star
 /// x[start : start + length] along dim; ValueError if there are fewer.
 Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length);
 Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);  ///< drops dim
-/// A copy of x with src where select(x, dim, index) is (torch.select_scatter); in PyTorch also
-/// x[index] = src.  src has the shape of that part.
+/// A copy of x with src in place of select(x, dim, index), whose shape it has
+/// (torch.select_scatter); in PyTorch also x[index] = src.
 Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index);
 std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim = 0);  ///< select(x, dim, i) for all i
 Tensor flip(const Tensor& x, const Dims& dims);
-/// Each dims[i] turned by shifts[i]: elements that leave at the end come in at the front.  Without
+/// Rotates each dims[i] by shifts[i]: elements that leave at the end come in at the front.  Without
 /// dims, the flattened x.
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {});
-/// The diagonal of a matrix that is `diagonal` places to the right of the main one; of 1-d x, a
-/// matrix of zeros with x there.
+/// The diagonal of a matrix, `diagonal` places to the right of the main one; of 1-d x, a matrix of
+/// zeros with x on that diagonal.
 Tensor diag(const Tensor& x, std::int64_t diagonal = 0);
 Tensor tril(const Tensor& x,
             std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions

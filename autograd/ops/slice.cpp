@@ -68,8 +68,8 @@ std::pair<std::size_t, std::size_t> slice_range(const char* op, std::size_t n,
 
 namespace {
 
-// From the selected places of one array to the elements of another, in order.
-kernels::Walk to_picked(const Selection& s) {
+// Copies the selected elements of one array to all elements of another, in order.
+kernels::Walk to_selected(const Selection& s) {
   kernels::Walk walk{.axes = {}, .from = s.offset};
   walk.axes.reserve(s.shape.size());
   const Selection dense(s.shape);
@@ -78,16 +78,16 @@ kernels::Walk to_picked(const Selection& s) {
   return walk;
 }
 
-kernels::Walk from_picked(const Selection& s) {
-  kernels::Walk walk = to_picked(s);
+kernels::Walk from_selected(const Selection& s) {
+  kernels::Walk walk = to_selected(s);
   std::swap(walk.from, walk.to);
   for (auto& axis : walk.axes)
     std::swap(axis.from, axis.to);
   return walk;
 }
 
-// Whether the selected elements lie side by side, in order, so that they need not be copied.
-bool is_window(const Selection& s) {
+// Whether the selected elements are contiguous and in order, so that they need not be copied.
+bool is_contiguous(const Selection& s) {
   std::ptrdiff_t stride = 1;
   for (std::size_t d = s.shape.size(); d-- > 0; stride *= static_cast<std::ptrdiff_t>(s.shape[d]))
     if (s.shape[d] != 1 && s.strides[d] != stride)
@@ -95,9 +95,9 @@ bool is_window(const Selection& s) {
   return true;
 }
 
-Tensor window(const Tensor& x, const Selection& s) {
+Tensor contiguous_view(const Tensor& x, const Selection& s) {
   const auto offset = numel(s.shape) == 0 ? 0 : static_cast<std::size_t>(s.offset);
-  return Tensor(make_pooled<Value>(x.impl().value, offset, s.shape), nullptr);
+  return Tensor(make_pooled<Value>(x.identity().value, offset, s.shape), nullptr);
 }
 
 template <class T>
@@ -109,42 +109,42 @@ void zero_the_rest(T* data, const Shape& shape, const Selection& s) {
 }  // namespace
 
 template <class T>
-Array<T> picked(const Selection& s, const T* from) {
+Array<T> strided_copy(const Selection& s, const T* from) {
   auto y = empty_array<T>(s.shape);
-  kernels::copy(to_picked(s), from, y.data());
+  kernels::copy(to_selected(s), from, y.data());
   return y;
 }
 
 template <class T>
-DiscreteTensor<T> pick(const DiscreteTensor<T>& x, const Selection& s) {
-  if (is_window(s))
-    return x.window(numel(s.shape) == 0 ? 0 : static_cast<std::size_t>(s.offset), s.shape);
-  return picked(s, x.data());
+DiscreteTensor<T> as_strided(const DiscreteTensor<T>& x, const Selection& s) {
+  if (is_contiguous(s))
+    return x.contiguous_view(numel(s.shape) == 0 ? 0 : static_cast<std::size_t>(s.offset), s.shape);
+  return strided_copy(s, x.data());
 }
-template Array<float> picked(const Selection&, const float*);
-template Array<double> picked(const Selection&, const double*);
-template Indices pick(const Indices&, const Selection&);
-template Mask pick(const Mask&, const Selection&);
+template Array<float> strided_copy(const Selection&, const float*);
+template Array<double> strided_copy(const Selection&, const double*);
+template Indices as_strided(const Indices&, const Selection&);
+template Mask as_strided(const Mask&, const Selection&);
 
-Tensor pick(const char* op, const Tensor& x, Selection s) {
+Tensor as_strided(const char* op, const Tensor& x, Selection s) {
   const auto forward = [s]<class T>(std::span<const Tensor> in) {
-    if (is_window(s))
-      return window(in[0], s);
-    return Tensor(picked(s, in[0].data<T>()));
+    if (is_contiguous(s))
+      return contiguous_view(in[0], s);
+    return Tensor(strided_copy(s, in[0].data<T>()));
   };
   return record(op, {x}, forward, [s, shape = x.shape()](Context& ctx) {
     const Tensor& g = ctx.gradient();
     const auto by_op = [&] { ctx.add(0, place(g, shape, s)); };
-    if (is_window(s) && numel(s.shape) == numel(shape))
+    if (is_contiguous(s) && numel(s.shape) == numel(shape))
       return by_op();
     ops_or_kernel(ctx, by_op, [&]<class T>() {
-      // The parts of a split add to one gradient, each to its own place.
+      // The parts of a split add to one gradient, each at its own place.
       const auto [data, beta] = ctx.buffer<T>(0);
       if (beta == 0) {
         zero_the_rest(data, shape, s);
-        kernels::copy(from_picked(s), g.data<T>(), data);
+        kernels::copy(from_selected(s), g.data<T>(), data);
       } else {
-        kernels::add(from_picked(s), g.data<T>(), data);
+        kernels::add(from_selected(s), g.data<T>(), data);
       }
     });
   });
@@ -152,18 +152,18 @@ Tensor pick(const char* op, const Tensor& x, Selection s) {
 
 Tensor place(const Tensor& g, const Shape& shape, Selection s) {
   const auto forward = [s, shape]<class T>(std::span<const Tensor> in) {
-    if (is_window(s) && numel(s.shape) == numel(shape))
-      return window(in[0], Selection(shape));
+    if (is_contiguous(s) && numel(s.shape) == numel(shape))
+      return contiguous_view(in[0], Selection(shape));
     auto y = empty_array<T>(shape);
     zero_the_rest(y.data(), shape, s);
-    kernels::copy(from_picked(s), in[0].data<T>(), y.data());
+    kernels::copy(from_selected(s), in[0].data<T>(), y.data());
     return Tensor(std::move(y));
   };
   return record("place", {g}, forward,
-                [s](Context& ctx) { ctx.add(0, pick("pick", ctx.gradient(), s)); });
+                [s](Context& ctx) { ctx.add(0, as_strided("pick", ctx.gradient(), s)); });
 }
 
-Tensor put(const char* op, const Tensor& x, const Tensor& src, Selection s) {
+Tensor as_strided_scatter(const char* op, const Tensor& x, const Tensor& src, Selection s) {
   if (x.dtype() != src.dtype())
     fail<DTypeError>("{}: x is {} but src is {}; convert one with to()", op, to_string(x.dtype()),
                      to_string(src.dtype()));
@@ -172,15 +172,15 @@ Tensor put(const char* op, const Tensor& x, const Tensor& src, Selection s) {
                      to_string(src.shape()), to_string(x.shape()), to_string(s.shape));
   const auto forward = [s]<class T>(std::span<const Tensor> in) {
     auto y = copy_of(in[0].data<T>(), in[0].shape());
-    kernels::copy(from_picked(s), in[1].data<T>(), y.data());
+    kernels::copy(from_selected(s), in[1].data<T>(), y.data());
     return y;
   };
   return record(op, {x, src}, forward, [op, s](Context& ctx) {
     const Tensor& g = ctx.gradient();
     if (ctx.needs(0))
-      ctx.add(0, put(op, g, zeros(s.shape, g.dtype()), s));
+      ctx.add(0, as_strided_scatter(op, g, zeros(s.shape, g.dtype()), s));
     if (ctx.needs(1))
-      ctx.add(1, pick("pick", g, s));
+      ctx.add(1, as_strided("pick", g, s));
   });
 }
 
@@ -188,9 +188,9 @@ Tensor put(const char* op, const Tensor& x, const Tensor& src, Selection s) {
 
 namespace xgrad {
 
-// Ops that take a Tensor apart or join several.
+// Ops that split a Tensor or join several.
 
-using detail::pick;
+using detail::as_strided;
 using detail::Selection;
 
 // ---- parts ----
@@ -213,7 +213,7 @@ Selection detail::sliced(const char* op, const Shape& x, std::int64_t dim,
 XGRAD_RULE(slice, "a[start:end:step]", {"g where the part was, else 0"}, detail::part_of_x);
 Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
              std::optional<std::int64_t> end, std::int64_t step) {
-  return pick("slice", x, detail::sliced("slice", x.shape(), dim, start, end, step));
+  return as_strided("slice", x, detail::sliced("slice", x.shape(), dim, start, end, step));
 }
 
 Selection detail::narrowed(const Shape& x, std::int64_t dim, std::int64_t start, Dim length) {
@@ -230,7 +230,7 @@ Selection detail::narrowed(const Shape& x, std::int64_t dim, std::int64_t start,
 }
 
 Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length) {
-  return pick("narrow", x, detail::narrowed(x.shape(), dim, start, length));
+  return as_strided("narrow", x, detail::narrowed(x.shape(), dim, start, length));
 }
 
 Selection detail::selected(const char* op, const Shape& x, std::int64_t dim, std::int64_t index) {
@@ -248,12 +248,12 @@ Selection detail::selected(const char* op, const Shape& x, std::int64_t dim, std
 
 XGRAD_RULE(select, "a[index]", {"g where the part was, else 0"}, detail::part_of_x);
 Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index) {
-  return pick("select", x, detail::selected("select", x.shape(), dim, index));
+  return as_strided("select", x, detail::selected("select", x.shape(), dim, index));
 }
 
 Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index) {
-  return detail::put("select_scatter", x, src,
-                     detail::selected("select_scatter", x.shape(), dim, index));
+  return detail::as_strided_scatter("select_scatter", x, src,
+                                    detail::selected("select_scatter", x.shape(), dim, index));
 }
 
 namespace {
@@ -266,13 +266,13 @@ std::vector<Tensor> split_at(const char* op, const Tensor& x, std::size_t d, con
     const auto size = static_cast<std::size_t>(part);
     Selection s(x.shape());
     s.slice(d, start, size);
-    parts.push_back(pick(op, x, std::move(s)));
+    parts.push_back(as_strided(op, x, std::move(s)));
     start += size;
   }
   return parts;
 }
 
-// Parts of one size, of which the last may be smaller; at least one.
+// Equal parts, of which the last may be smaller; at least one.
 std::vector<Size> even_sizes(Size n, Size size) {
   const Size parts = size == 0 ? 1 : std::max<Size>(1, (n + size - 1) / size);
   std::vector<Size> sizes(static_cast<std::size_t>(parts), size);
@@ -346,7 +346,7 @@ const T* elements_of(const DiscreteTensor<T>& x) {
   return x.data();
 }
 
-// The inputs side by side along dimension d, where a stack's inputs lack that dimension.
+// Concatenates the inputs along dimension d, which a stack's inputs lack.
 template <class T, class X>
 Array<T> join(std::span<const X> xs, const Shape& shape, std::size_t d) {
   std::size_t outer = 1, row = 1;
@@ -381,7 +381,7 @@ std::vector<Shape> shapes_of(const std::vector<X>& xs) {
   return shapes;
 }
 
-// Where each of the joined parts begins along dimension d.
+// The offsets of the joined parts along dimension d.
 struct Joined {
   Shape shape;
   std::size_t d;
@@ -453,7 +453,7 @@ Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
           if (ctx.needs(i)) {
             Selection s(ctx.gradient().shape());
             s.slice(d, starts[i], counts(shapes[i]) ? static_cast<std::size_t>(shapes[i][d]) : 0);
-            ctx.add(i, counts(shapes[i]) ? pick("narrow", ctx.gradient(), std::move(s))
+            ctx.add(i, counts(shapes[i]) ? as_strided("narrow", ctx.gradient(), std::move(s))
                                          : zeros({0}, ctx.gradient().dtype()));
           }
       });

@@ -1,6 +1,6 @@
 #pragma once
-// The commands but train (start.hpp) and sample (sample.hpp): plain options, which flags.cpp fills,
-// and the functions that take them.
+// The commands other than train (prepared_run.hpp) and sample (sample.hpp): plain options, filled
+// by flags.cpp, and the functions that take them.
 
 #include <cstddef>
 #include <optional>
@@ -11,7 +11,7 @@ namespace char_transformer {
 
 struct EvalOptions {
   std::string checkpoint;
-  std::string data;   ///< empty: what the checkpoint was trained on
+  std::string data;   ///< empty: the text that the checkpoint was trained on
   std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
   bool raw = false;
   std::optional<std::size_t> block_size;
@@ -27,7 +27,7 @@ struct PageOptions {
 };
 
 struct ExplainOptions : PageOptions {
-  std::string data;  ///< empty: what the checkpoint was validated on
+  std::string data;  ///< empty: the text that the checkpoint was validated on
   std::optional<std::size_t> length;
   std::vector<std::size_t> layers, heads;  ///< empty: all
   std::optional<std::size_t> position;

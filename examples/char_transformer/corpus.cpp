@@ -7,9 +7,9 @@
 #include <utility>
 #include <xgrad/autograd/random.hpp>
 
-// A text grows by choices, and tells which they were; ~ is a newline.
-//   rule:a|3 b|...   alternatives, b three times as likely as a; the rule's next line has more
-//   <rule>, <s=rule> what the rule writes; slot s, a letter, remembers it; <s> is that
+// A grammar whose texts are grown by random choices, with the probability of each; ~ is a newline.
+//   rule:a|3 b|...   alternatives, b three times as likely as a; lines with one name are joined
+//   <rule>, <s=rule> a rule's text, which s= stores in slot s, a letter; <s> is the stored text
 
 namespace corpus {
 namespace {
@@ -27,32 +27,32 @@ Corpus grow(const std::string& grammar, std::size_t characters, std::uint64_t se
   }
   xgrad::Generator generator(seed);
   std::map<char, std::string> slots;
-  std::map<char, std::size_t> begins;  // of what a slot is to remember
-  double chosen = 0;                   // -log p of what was chosen since the last character
-  std::string left;                    // to be written; behind what slot s remembers comes ">s"
+  std::map<char, std::size_t> begins;  // by slot, the beginning of its text
+  double chosen = 0;                   // -log p of the choices since the last character
+  std::string left;                    // still to be expanded; ">s" ends the text of slot s
   Corpus corpus;
   while (corpus.text.size() < characters) {
     if (left.empty())
       left = "<" + grammar.substr(0, grammar.find(':')) + ">";
-    const std::string here = left.substr(0, left[0] == '<' ? left.find('>') : left[0] == '>');
-    const char first = left[here.size()];
-    left.erase(0, here.size() + 1);
-    if (here.size() == 1) {  // ">", and `first` is a slot
+    const std::string symbol = left.substr(0, left[0] == '<' ? left.find('>') : left[0] == '>');
+    const char first = left[symbol.size()];
+    left.erase(0, symbol.size() + 1);
+    if (symbol.size() == 1) {  // ">", and `first` is a slot
       slots[first] = corpus.text.substr(begins[first]);
-    } else if (here.size() == 2) {
-      left.insert(0, slots.at(here[1]));
-    } else if (here.empty()) {
+    } else if (symbol.size() == 2) {
+      left.insert(0, slots.at(symbol[1]));
+    } else if (symbol.empty()) {
       corpus.text += first == '~' ? '\n' : first;
       corpus.nll.push_back(std::exchange(chosen, 0));
     } else {
-      const bool remembers = here[2] == '=';
-      const auto& all = rules.at(here.substr(remembers ? 3 : 1));
+      const bool remembers = symbol[2] == '=';
+      const auto& all = rules.at(symbol.substr(remembers ? 3 : 1));
       const std::string& next = all[generator.random() % all.size()];
       chosen += std::log(static_cast<double>(all.size()) /
                          static_cast<double>(std::ranges::count(all, next)));
       if (remembers)
-        begins[here[1]] = corpus.text.size();
-      left.insert(0, remembers ? next + ">" + here[1] : next);
+        begins[symbol[1]] = corpus.text.size();
+      left.insert(0, remembers ? next + ">" + symbol[1] : next);
     }
   }
   return corpus;
@@ -60,7 +60,7 @@ Corpus grow(const std::string& grammar, std::size_t characters, std::uint64_t se
 
 }  // namespace
 
-// All vowels of a name are like its first, a, o and u or e and i: a model has to look back.
+// All vowels of a name are of its first one's kind, a, o and u or e and i: a model must look back.
 Corpus names_corpus(std::size_t characters, std::uint64_t seed) {
   return grow(R"(name:4 <dark><dark_rest>|3 <bright><bright_rest>
 dark:2 a|2 bo|do|fa|2 ga|gru|2 ha|jo|ka|2 lo|3 ma|no|o|pa|2 ro|sa|2 to|u|wa|za

@@ -1,5 +1,5 @@
 #pragma once
-// Texts to train on that need no file, and of which the best possible loss is known.
+// Generated texts for training, with a known lowest possible loss.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@ namespace corpus {
 
 struct Corpus {
   std::string text;         ///< ASCII
-  std::vector<double> nll;  ///< -log p of what was chosen, in nats, where its first character is
+  std::vector<double> nll;  ///< -log p of a choice, in nats, at its first character
 };
 
 /// Scenes from a village; and names, one a line.  A seed gives the same text on every machine.

@@ -11,8 +11,8 @@
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/nn/layers.hpp>
 
+#include "checkpoint_info.hpp"
 #include "commands.hpp"
-#include "notes.hpp"
 #include "output.hpp"
 
 namespace char_transformer {
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using xgrad::io::Json;
 
-/// As transformers does it.
+/// Writes a folder as transformers does.
 void export_folder(const ExportOptions& options) {
   const fs::path folder = options.out;
   std::vector<std::string> names = {"config.json", "model.safetensors", "tokenizer.json"};
@@ -29,10 +29,10 @@ void export_folder(const ExportOptions& options) {
   if (std::error_code none; fs::exists(folder, none))
     for (const std::string& name : names)
       check_output((folder / name).string(), options.overwrite, files_of(options.checkpoint));
-  TrainedModel trained = load_trained_model(options.checkpoint);  // says which
+  TrainedModel trained = load_trained_model(options.checkpoint);  // names the model
   xgrad::nn::merge_lora(trained.model);
-  const Json metadata = metadata_of(trained.notes);
-  const auto [kind, vocabulary] = trained.notes.vocabulary.stored();
+  const Json metadata = metadata_of(trained.info);
+  const auto [kind, vocabulary] = trained.info.vocabulary.stored();
   const bool pairs = kind == "tokenizer";
   std::string written = "config.json, model.safetensors";
   const auto written_or_absent = [&](const char* name, bool is_written) {
@@ -68,16 +68,16 @@ void export_model(const ExportOptions& options) {
   if (options.out.ends_with('/'))
     return export_folder(options);
   check_output(options.out, options.overwrite, files_of(options.checkpoint));
-  TrainedModel trained = load_trained_model(options.checkpoint);  // says which
+  TrainedModel trained = load_trained_model(options.checkpoint);  // names the model
   xgrad::nn::merge_lora(trained.model);
-  const Notes& notes = trained.notes;
+  const CheckpointInfo& info = trained.info;
   const xgrad::nn::StateDict state = state_dict(trained.model);
-  const auto [key, vocabulary] = notes.vocabulary.stored();
+  const auto [key, vocabulary] = info.vocabulary.stored();
   const auto* const text = vocabulary.as<std::string>();
   const xgrad::io::TensorFile file{
       .tensors = {state.begin(), state.end()},
       .metadata = {{"format", "pt"},
-                   {"config", xgrad::io::format_json(notes.config)},
+                   {"config", xgrad::io::format_json(info.config)},
                    {key, text != nullptr ? *text : xgrad::io::format_json(vocabulary)}}};
   xgrad::io::save_safetensors(options.out, file);
   say(fmt::format("{}: {}\n", options.out, format_count(file.tensors.size(), "tensor")));

@@ -1,4 +1,4 @@
-// The flags of all commands, and the file of --config.
+// The flags of all commands, and --config's file.
 
 #include "flags.hpp"
 
@@ -30,7 +30,7 @@
 namespace char_transformer {
 namespace {
 
-/// Command lines for the end of each command's help; the first four are for that of the program.
+/// Command lines at the end of each command's help; the first four are for the program's.
 constexpr std::string_view examples[] = {
     "train --data book.txt --preset nano",
     "train --resume runs/000 --max-iters 5000",
@@ -53,14 +53,14 @@ std::string for_example(std::span<const std::string_view> some, const std::strin
   return text;
 }
 
-/// A command: its flags are on `app`; `run` does it and returns the exit code.
+/// A command: its flags are on `app`; `run` executes it and returns the exit code.
 struct Command {
   CLI::App* app;
   std::function<int()> run;
-  std::set<std::string>* given = nullptr;  ///< where the flags go that have a value, --config's too
+  std::set<std::string>* given = nullptr;  ///< flags with a value, --config's too
 };
 
-/// A command that does f(options), and whose exit code is then 0.
+/// A command that calls f(options) and exits with 0.
 template <class Options, class F>
 Command command_of(CLI::App& app, const std::shared_ptr<Options>& options, F f) {
   return {&app, [options, f] {
@@ -69,7 +69,7 @@ Command command_of(CLI::App& app, const std::shared_ptr<Options>& options, F f) 
           }};
 }
 
-/// The number of letters to insert, remove or change that make b of a (Levenshtein, 1966).
+/// The number of letters to insert, remove or change that turn a into b (Levenshtein, 1966).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0U);
@@ -82,7 +82,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// "; did you mean NAME?" of a flag or a command, if one is near, or has the word in it.
+/// "; did you mean NAME?" for a flag or a command, if one is similar, or contains the word.
 std::string suggestion(const std::string& written, const CLI::App& app) {
   const std::string letters =
       written.substr(std::min(written.find_first_not_of('-'), written.size()));
@@ -103,8 +103,7 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
   return nearest;
 }
 
-/// A word that CLI11 does not know is reported first, because other complaints often follow from
-/// it.
+/// An unknown word is reported first, because other complaints often follow from it.
 [[noreturn]] void refuse_line(const CLI::App& program, const CLI::ParseError& error) {
   const auto chosen = program.get_subcommands();
   const CLI::App& app = chosen.empty() ? program : *chosen.front();
@@ -129,16 +128,16 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
                              fmt::format("'{}' is not {}", xgrad::printable_name(given), rule));
 }
 
-/// At most four threads a processor, because more would only take turns; says so.
+/// At most four threads a processor, because more would only take turns; warns of fewer.
 std::size_t useful_threads(const std::string& asked, std::size_t n) {
   const std::size_t processors = xgrad::num_processors(), most = 4 * processors;
   if (n > most)
-    warn(fmt::format("{}: {} are used, four for each of the {} that there are", asked,
+    warn(fmt::format("{}: {} are used, four for each of the {} processors", asked,
                      format_count(most, "thread"), format_count(processors, "processor")));
   return std::min(n, most);
 }
 
-/// The file of --config, and where in it a byte is; lines and columns of characters count from 1.
+/// --config's file and the position of a byte; lines and columns of characters count from 1.
 std::string place(std::size_t byte) {
   const std::string_view before = std::string_view(config_file.text).substr(0, byte);
   const std::string_view line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
@@ -147,7 +146,8 @@ std::string place(std::size_t byte) {
                      1 + std::ranges::count(before, '\n'), 1 + std::ranges::count_if(line, begins));
 }
 
-/// The same of a key: a text before a colon.  The file alone for one that is written with escapes.
+/// The position of a key: a string before a colon.  Only the file if the key is written with
+/// escapes.
 std::string place(const std::string& key) {
   const std::string& text = config_file.text;
   for (std::size_t at = 0; (at = text.find('"' + key + '"', at)) != text.npos; ++at) {
@@ -158,8 +158,8 @@ std::string place(const std::string& key) {
   return config_file.path;
 }
 
-/// The flags that the command line does not have get their values from the file of --config, in
-/// which '_' may stand for '-'.
+/// Flags that the command line does not have get their values from --config's file, in which '_'
+/// may stand for '-'.
 void apply_config(CLI::App& app) {
   const std::string& path = config_file.path;
   xgrad::io::Json json;
@@ -175,7 +175,7 @@ void apply_config(CLI::App& app) {
   }
   const auto* const object = json.as<xgrad::io::JsonObject>();
   check<UsageError>(object != nullptr, "{}: is not a JSON object, as {{\"n_layer\": 4}} is", path);
-  // The size of a vocabulary of characters is in a run's config.json, and no flag.
+  // The size of a vocabulary of characters is in a run's config.json, but has no flag.
   const CLI::Option* const given = app.get_option_no_throw("--tokens");
   const auto* const tokens = json.find<std::string>("tokens");
   const bool pairs = given != nullptr && given->count() > 0 ? given->as<std::string>() == "bpe"
@@ -208,7 +208,7 @@ void apply_config(CLI::App& app) {
 
 /// A decimal number; CLI::ValidationError for a text that is none, or a number out of range.
 double read_number(const std::string& flag, const std::string& given, Range range, bool whole) {
-  // Decimal digits only: CLI11's own conversion takes 010 for eight, and "nan".
+  // Decimal digits only: CLI11's own conversion reads 010 as eight, and accepts "nan".
   const bool digits =
       given.find_first_not_of(whole ? "0123456789" : "0123456789.eE+-") == given.npos;
   char* end = nullptr;
@@ -222,10 +222,10 @@ double read_number(const std::string& flag, const std::string& given, Range rang
                            range.high));
 }
 
-// Each of these takes one value, and its message says why a value is wrong: "--n-layer: '0' is not
-// a whole number from 1 to 1024".
+// Each of these takes one value and explains a wrong one: "--n-layer: '0' is not a whole number
+// from 1 to 1024".
 
-/// Adds a flag of a whole number, also an optional one, or of a double.
+/// Adds a flag with a whole number, also an optional one, or a double.
 template <class T>
 CLI::Option* add_number(CLI::App& app, const std::string& flag, T& target, Range range,
                         const std::string& help) {
@@ -254,8 +254,7 @@ CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
       ->expected(0, 1);
 }
 
-/// A path; "-" is standard input.  `names`: "--data"; with "run,--checkpoint" the flag may be left
-/// out.
+/// A path; "-" is standard input.  `names`: "--data"; "run,--checkpoint" makes it positional, too.
 CLI::Option* add_path(CLI::App& app, const std::string& names, std::string& target,
                       const std::string& help, const std::string& type = "FILE") {
   const auto read = [&target, flag = names.substr(names.find('-'))](const std::string& given) {
@@ -266,7 +265,7 @@ CLI::Option* add_path(CLI::App& app, const std::string& names, std::string& targ
   return app.add_option_function<std::string>(names, read, help)->type_name(type);
 }
 
-/// --checkpoint, or the path alone; `of_run`: the file that is taken of a run's folder.
+/// --checkpoint, or the path alone; `of_run`: the file that is read from a run's folder.
 void add_checkpoint(CLI::App& app, std::string& target,
                     const std::string& of_run = "its last checkpoint") {
   add_path(
@@ -278,13 +277,13 @@ void add_checkpoint(CLI::App& app, std::string& target,
 
 void add_raw(CLI::App& app, bool& target) {
   add_bool(app, "--raw", target,
-           "without what the tokenizer adds around a text, such as <|begin_of_text|>");
+           "without the tokens that the tokenizer adds around a text, such as <|begin_of_text|>");
 }
 
 /// --out and --overwrite.
 void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::string& usual) {
   add_path(app, "--out", target, fmt::format("where to [{}]", usual));
-  add_bool(app, "--overwrite", overwrite, "replace the file if it is there");
+  add_bool(app, "--overwrite", overwrite, "replace an existing file");
 }
 
 void add_seed(CLI::App& app, std::uint64_t& target) {
@@ -292,7 +291,7 @@ void add_seed(CLI::App& app, std::uint64_t& target) {
              fmt::format("of the random numbers [{}]", target));
 }
 
-/// Sets them, too.
+/// Sets the number, too.
 void add_threads(CLI::App& app, std::size_t& target) {
   const auto use = [&target](const std::string& given) {
     const double n = read_number("--threads", given, {1, 1024}, true);
@@ -362,7 +361,7 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
   add_seed(app, train.seed);
   add_threads(app, train.threads);
   add_bool(app, "--dry-run", train.dry_run,
-           "print what would be trained, and how long it would take; write nothing");
+           "print what a run would train, and its time; write nothing");
   add_bool(app, "--overfit-one-batch", train.overfit_one_batch,
            "check whether the model can learn one batch by heart; write nothing");
   add_bool(app, "--profile", train.profile,
@@ -371,7 +370,7 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
   app.option_defaults()->group("Saving and going on");
   app.add_option_function<std::string>(
          "--resume", [options](const std::string& given) { options->resume = given; },
-         "go on with a run; auto: the latest unfinished one, or with --out the one there, if any")
+         "resume a run; auto: the latest unfinished one, or with --out the one there, if any")
       ->type_name("[DIR|FILE|auto]")
       ->expected(0, 1);
   add_path(
@@ -380,17 +379,17 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
       "a safetensors file with nanoGPT's names, as export writes it",
       "FILE|DIR");
   add_number(app, "--lora-rank", train.lora_rank, {1, 65536},
-             "train adapters of this rank (LoRA) beside its weights; checkpoints hold them alone");
+             "train adapters of this rank (LoRA) to its weights; checkpoints hold only these");
   for (const Count& count : counts)
     add_number(app, count.flag, train.*count.member, {count.least, many}, count.help);
   app.add_option("--sample-prompt", train.sample_prompt,
-                 "what samples continue [a newline, or what the tokenizer begins a text with]");
+                 "the text that samples continue [a newline, or the tokenizer's first tokens]");
   add_recipe(app, train.recipe);
   app.option_defaults()->group("Model");
   add_name(app, "--tokens", train.tokens, {"characters", "bpe"},
            "bpe: pairs of bytes that come often become one token [characters]");
   add_number(app, "--vocab-size", train.vocab_size, vocab_sizes,
-             fmt::format("tokens that bpe learns from what is trained on [{}]", usual_vocab_size));
+             fmt::format("tokens that bpe learns from the training split [{}]", usual_vocab_size));
   train.program = called;
   return {&app,
           [options, &ranks] {
@@ -409,7 +408,7 @@ Command add_eval(CLI::App& program) {
   const auto options = std::make_shared<EvalOptions>();
   add_checkpoint(app, options->checkpoint);
   add_path(app, "--data", options->data,
-           "any UTF-8 text; -: standard input [what the model was trained on]");
+           "any UTF-8 text; -: standard input [the model's training text]");
   add_name(app, "--split", options->split, {"train", "val", "all"},
            "the part of it [all of --data, or without it val]");
   add_raw(app, options->raw);
@@ -428,7 +427,7 @@ Command add_sample(CLI::App& program) {
   add_checkpoint(app, options->checkpoint);
   app.option_defaults()->group("What it continues, and how far");
   app.add_option("--prompt", options->prompt,
-                 "what it continues [a newline, or what the tokenizer begins a text with]");
+                 "the text to continue [a newline, or the tokenizer's first tokens]");
   add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
   add_raw(app, options->raw);
   add_number(app, "--tokens", options->tokens, {0, many},
@@ -436,7 +435,7 @@ Command add_sample(CLI::App& program) {
   add_number(app, "--num-samples", options->num_samples, {1, many},
              "samples, one after another [1]");
   app.add_option("--stop", options->stop, "end where it has written this");
-  add_bool(app, "--ignore-eos", options->ignore_eos, "go on after the model's end of text");
+  add_bool(app, "--ignore-eos", options->ignore_eos, "continue after the model's end of text");
   app.option_defaults()->group("How it draws, in this order");
   add_number(app, "--temperature", drawing.temperature, {0, 100},
              fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
@@ -465,9 +464,10 @@ Command add_explain(CLI::App& program) {
   const auto options = std::make_shared<ExplainOptions>();
   options->out = "explain.html";
   add_checkpoint(app, options->checkpoint);
-  add_page_flags(app, *options, "what the model reads [a piece of text]", "explain.html");
+  add_page_flags(app, *options, "the text that the model reads [a part of its text]",
+                 "explain.html");
   add_path(app, "--data", options->data,
-           "read its beginning instead [what the model was validated on]");
+           "read its beginning instead [the model's validation text]");
   add_number(app, "--length", options->length, {2, many},
              "characters or tokens of the text [64, or as many as the model can]");
   const auto add_list = [&](const char* flag, std::vector<std::size_t>& list, const char* help) {
@@ -492,8 +492,7 @@ Command add_graph(CLI::App& program) {
       "graph", "write a page that goes through a model's backward pass, step by step");
   const auto options = std::make_shared<GraphOptions>();
   add_checkpoint(app, options->checkpoint);
-  add_page_flags(app, *options,
-                 "what the loss is of, a few characters [what the model writes by itself]",
+  add_page_flags(app, *options, "the text of the loss, a few characters [the model's own text]",
                  "graph.html; dot and text: standard output");
   add_name(app, "--format", options->format, {"html", "dot", "text"},
            "a page, a graph for Graphviz, or tables [html]");
@@ -522,15 +521,15 @@ void add_runs(CLI::App& app, RunsOptions& options, const char* which) {
 constexpr const char* folder_or_metrics = "the folder of each run, or its metrics.jsonl";
 
 Command add_report(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("report", "write DIR/report.html: what a run has left");
+  CLI::App& app = *program.add_subcommand("report", "write DIR/report.html from a run's files");
   const auto options = std::make_shared<RunsOptions>();
-  add_bool(app, "--overwrite", options->overwrite, "replace the file if it is there");
+  add_bool(app, "--overwrite", options->overwrite, "replace an existing file");
   add_runs(app, *options, "the folder of each run");
   return command_of(app, options, report);
 }
 
 Command add_compare(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("compare", "lay runs beside each other: a table");
+  CLI::App& app = *program.add_subcommand("compare", "compare runs in a table");
   const auto options = std::make_shared<RunsOptions>();
   add_out(app, options->out, options->overwrite,
           "no page; FILE.html: all curves; FILE.svg: the losses");
@@ -582,7 +581,7 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
   } catch (const CLI::CallForHelp&) {
     for (const Command& command : commands)
       for (CLI::Option* const option : command.app->get_options({}))
-        option->default_str("");  // the texts say what is usual
+        option->default_str("");  // the texts name the defaults
     say(program.help());
     return;
   } catch (const CLI::CallForVersion&) {
@@ -600,7 +599,7 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
   const CLI::Option* const threads = command->app->get_option_no_throw("--threads");
   if (const char* const text = std::getenv("OMP_NUM_THREADS");
       text != nullptr && threads != nullptr && threads->count() == 0)
-    if (const long n = std::strtol(text, nullptr, 10); n > 0)  // the library has them
+    if (const long n = std::strtol(text, nullptr, 10); n > 0)  // the library has applied it
       useful_threads("OMP_NUM_THREADS " + xgrad::printable_name(text), static_cast<std::size_t>(n));
   if (command->given != nullptr)
     for (const CLI::Option* const option : command->app->get_options())
@@ -619,7 +618,7 @@ void check_output(const std::string& path, bool overwrite, std::vector<std::stri
   if (path == standard_input)
     throw UsageError("--out: - is no file that can be replaced in one piece: name one");
   inputs.push_back(config_file.path);
-  xgrad::io::check_output(path, true, inputs);  // says of what is read that it is
+  xgrad::io::check_output(path, true, inputs);  // its message says that the file is an input
   check_no_file_of_run(path);
   xgrad::io::check_output(path, overwrite, inputs);
 }

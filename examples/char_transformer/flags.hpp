@@ -12,39 +12,39 @@ namespace char_transformer {
 
 class Ranks;
 
-/// A command line, or a file of --config, that cannot be followed.
+/// An invalid command line or --config file.
 struct UsageError : xgrad::Error {
   using Error::Error;
 };
 
-/// A command line that was read.
+/// A parsed command line.
 struct CommandLine {
-  std::string command = "char_transformer";  ///< "char_transformer train", once that is known
-  /// Does it, and returns the exit code.  Empty if the help or the version was asked for, which is
+  std::string command = "char_transformer";  ///< "char_transformer train", once known
+  /// Executes it and returns the exit code.  Empty after --help or --version, whose text is
   /// printed.
   std::function<int()> run = {};
 };
 
-/// Reads a command line, and the file of --config.  Throws UsageError.
+/// Reads a command line and --config's file.  Throws UsageError.
 void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line);
 
-/// The file of --config, as parse() read it.
+/// --config's file, as parse() read it.
 struct ConfigFile {
   std::string path, text;  ///< empty without one
 };
 inline ConfigFile config_file;
 
-/// "--block-size" as "block_size", as configuration files have it.
+/// "--block-size" as "block_size", the form of configuration files.
 std::string key_of(std::string_view flag);
 
-/// xgrad::io::check_output(), where the file of --config is read as well, and no file of a run is
-/// written, with --overwrite or without.
+/// xgrad::io::check_output() with --config's file as an input; also rejects files of a run, with
+/// --overwrite or without.
 void check_output(const std::string& path, bool overwrite, std::vector<std::string> inputs);
 
 /// The file that --data - reads.
 inline constexpr const char* standard_input = "/dev/stdin";
 
-/// The numbers that a flag takes.
+/// The numbers that a flag accepts.
 struct Range {
   double low, high;
   bool contains(double value) const { return value >= low && value <= high; }
@@ -53,7 +53,7 @@ inline constexpr double many = 1e9;  ///< the largest count
 /// From 0 to below 1.
 inline constexpr Range probability{0, 0.999999};
 
-/// UsageError unless a flag has a value, be it from --config.
+/// UsageError unless a flag has a value, from the command line or --config.
 void need(const char* flag, const std::string& value);
 
 }  // namespace char_transformer

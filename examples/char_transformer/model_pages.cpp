@@ -17,8 +17,8 @@
 #include <xgrad/pages/attention.hpp>
 #include <xgrad/pages/graph.hpp>
 
+#include "checkpoint_info.hpp"
 #include "commands.hpp"
-#include "notes.hpp"
 #include "output.hpp"
 #include "run_dir.hpp"
 #include "sample.hpp"
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 namespace pages = xgrad::pages;
 namespace text = xgrad::text;
 
-/// The ids of --prompt, of which a model takes 2 to so many.
+/// The ids of --prompt, from 2 to the model's maximum.
 std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabulary& known,
                                         std::size_t most) {
   std::vector<std::int64_t> ids = known.in_template(encode("--prompt", prompt, known));
@@ -39,38 +39,37 @@ std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabul
   return ids;
 }
 
-/// The ids that the model reads, and the id that follows each; -100 if it is not known.
+/// The ids that the model reads, and the id that follows each; -100 if it is unknown.
 struct Piece {
   std::vector<std::int64_t> ids;
   std::string name;
 };
 
-/// The prompt, or the beginning of the file --data, or of the text that the model was
-/// validated on.
+/// The prompt, or the beginning of the text --data or of the text that the model was validated on.
 Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   const std::size_t block_size = trained.model.config.block_size;
   if (options.prompt) {
-    auto ids = ids_of_prompt(*options.prompt, trained.notes.vocabulary, block_size);
+    auto ids = ids_of_prompt(*options.prompt, trained.info.vocabulary, block_size);
     ids.push_back(-100);
     return {std::move(ids), "the prompt"};
   }
   const bool given = !options.data.empty();
-  const Source source = given
-                            ? open_source(options.data, "", "", trained.notes.vocabulary, 0, false)
-                            : open_text("", "", trained.path, trained.notes);
-  const text::Ids& ids = given ? source.all : source.ids.validation;
-  const std::string& name = given ? source.name : source.validation_name;
+  const Dataset dataset =
+      given ? open_dataset(options.data, "", "", trained.info.vocabulary, 0, false)
+            : open_run_dataset("", "", trained.path, trained.info);
+  const text::Ids& ids = given ? dataset.all : dataset.ids.validation;
+  const std::string& name = given ? dataset.name : dataset.validation_name;
   const std::size_t most = std::min(block_size, std::max<std::size_t>(ids.size(), 1) - 1);
   const std::size_t length = options.length.value_or(std::clamp<std::size_t>(most, 2, 64));
   check<ValueError>(length <= most, "--length {}: this model and {} allow {}", length, name, most);
   std::vector<std::int64_t> list(length + 1);
   ids.copy(0, length + 1, list.data());
   return {std::move(list),
-          fmt::format("the first {} of {}", trained.notes.vocabulary.count(length), name)};
+          fmt::format("the first {} of {}", trained.info.vocabulary.count(length), name)};
 }
 
-/// The loss on ids, each of which but the first is to be predicted.  FileError if it is not finite:
-/// there is nothing to explain.
+/// The loss on ids; all but the first are targets.  FileError if it is not finite: there is nothing
+/// to explain.
 xgrad::Tensor loss_on(const TrainedModel& trained, std::span<const std::int64_t> ids) {
   const xgrad::Tensor loss =
       trained.model.loss(as_row(ids.first(ids.size() - 1)), as_row(ids.subspan(1)));
@@ -84,7 +83,7 @@ xgrad::Tensor loss_on(const TrainedModel& trained, std::span<const std::int64_t>
 void explain(const ExplainOptions& options) {
   need("--checkpoint", options.checkpoint);
   if (options.prompt && (!options.data.empty() || options.length))
-    throw UsageError("--prompt is all that the model reads: leave out --data and --length, or it");
+    throw UsageError("--prompt is the whole text: omit --data and --length, or it");
   pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
                                .layers = options.layers,
                                .heads = options.heads,
@@ -96,12 +95,12 @@ void explain(const ExplainOptions& options) {
   const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
   const Piece piece = read_piece(options, trained);
   const auto ids = std::span(piece.ids);
-  const Vocabulary& vocabulary = trained.notes.vocabulary;
+  const Vocabulary& vocabulary = trained.info.vocabulary;
   for (xgrad::Size id = 0; id < trained.model.config.vocab_size; ++id)
     page.classes.push_back(vocabulary.piece(id));
   page.tokens = vocabulary.labels(ids);
-  page.tokens.pop_back();                       // that is predicted, and not read
-  for (const std::int64_t id : ids.subspan(1))  // one that nobody knows is beyond all classes
+  page.tokens.pop_back();                       // a target that is not read
+  for (const std::int64_t id : ids.subspan(1))  // unknown ids count as targets out of range
     page.targets.push_back(id < 0 ? page.classes.size() : static_cast<std::size_t>(id));
   page.about =
       fmt::format("{}, {} each, on {}. The loss is the mean of −log p of the next {}.",
@@ -129,7 +128,7 @@ namespace {
 std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   xgrad::Generator generator(0);
   const xgrad::Indices written = trained.model.generate(
-      as_row(encode_prompt("", "", trained.notes.vocabulary)),
+      as_row(encode_prompt("", "", trained.info.vocabulary)),
       std::min<xgrad::Size>(8, trained.model.config.block_size), generator, {.temperature = 0});
   return {written.data(), written.data() + written.numel()};
 }
@@ -143,7 +142,7 @@ void graph(const GraphOptions& options) {
   if (!out.empty())
     check_output(out, options.overwrite, files_of(options.checkpoint));
   const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
-  const Vocabulary& vocabulary = trained.notes.vocabulary;
+  const Vocabulary& vocabulary = trained.info.vocabulary;
   const std::vector<std::int64_t> ids =
       options.prompt
           ? ids_of_prompt(*options.prompt, vocabulary, trained.model.config.block_size + 1)

@@ -27,7 +27,7 @@ std::string for_people(std::string_view text, int stream) {
   return ::isatty(stream) == 1 ? xgrad::printable(text) : std::string(text);
 }
 
-/// The errno of what failed; 0 if all was written.
+/// Returns the errno of a failure; 0 if all was written.
 int write(std::string_view text, std::FILE* stream) {
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
@@ -41,7 +41,7 @@ int write(std::string_view text, std::FILE* stream) {
 void occupy_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) == -1 && errno == EBADF)
-      ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest that is free
+      ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // takes the lowest number
 }
 
 void be_quiet() { quiet = true; }
@@ -111,7 +111,7 @@ namespace {
 constexpr std::int64_t twice_within = 300'000'000;  // nanoseconds
 std::atomic<int> first_signal{0};
 std::atomic<std::int64_t> first_time{0};
-static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // so handlers may use them
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // handlers may use them
 
 void note(int signal) {
   const int before = errno;
@@ -121,20 +121,20 @@ void note(int signal) {
   std::int64_t first = 0;
   if (first_time.compare_exchange_strong(first, now)) {
     first_signal = signal;
-    // For somebody who sits there: a step may take a minute.
+    // Tells the user, because a step may take a minute.
     constexpr std::string_view said =
         "\nFinishing this step and saving; once more leaves at once.\n";
     if (::isatty(STDERR_FILENO) == 1 && ::write(STDERR_FILENO, said.data(), said.size()) < 0)
-      errno = before;  // then nobody sees it
+      errno = before;  // invisible to the interrupted code
   } else if (now - first > twice_within) {
     std::signal(signal, SIG_DFL);
-    ::raise(signal);  // it comes when this handler returns
+    ::raise(signal);  // delivered when this handler returns
   }
   errno = before;
 }
 
-/// Sets a handler of what is to stop the program, unless it is ignored; and one of what would end a
-/// write that fails instead: nobody reads the pipe, the file is too large.
+/// Sets one handler for signals that stop the program, unless they are ignored, and one for those
+/// that would kill it in place of failing a write: a closed pipe, a file that is too large.
 void handle(void (*stopping)(int), void (*failing)(int)) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     if (std::signal(signal, stopping) == SIG_IGN)
@@ -152,7 +152,7 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
-  if (first_signal == 0)  // or the program is about to end, and what comes at once is still one
+  if (first_signal == 0)  // set before the program ends; a signal soon after is the same
     handle(SIG_DFL, SIG_DFL);
 }
 

@@ -1,4 +1,4 @@
-// The check that people make before a long run: can the model learn one batch by heart?
+// A test before a long run: can the model learn one batch by heart?
 
 #include <fmt/format.h>
 
@@ -26,12 +26,12 @@ Recipe recipe_for_one_batch(const TrainOptions& options) {
   return recipe;
 }
 
-/// The lowest mean loss that any model can have on a batch, inputs and targets (B, T): where blocks
-/// that begin alike go on in different ways, it cannot know how.
+/// The lowest mean loss that any model can have on a batch, inputs and targets (B, T): if blocks
+/// with the same beginning continue differently, no model can know how.
 double lowest_loss(const xgrad::Indices& inputs, const xgrad::Indices& targets) {
   const auto B = static_cast<std::size_t>(inputs.size(0)),
              T = static_cast<std::size_t>(inputs.size(1));
-  std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;  // after a beginning
+  std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;  // by beginning
   for (std::size_t b = 0; b < B; ++b)
     for (std::size_t t = 0; t < T; ++t) {
       const std::int64_t *const x = inputs.data() + b * T, *const y = targets.data() + b * T;
@@ -50,17 +50,17 @@ double lowest_loss(const xgrad::Indices& inputs, const xgrad::Indices& targets) 
 
 }  // namespace
 
-int overfit_one_batch(Start& start, Ranks& ranks) {
-  start.options.recipe = recipe_for_one_batch(start.options);
-  const Recipe& recipe = start.options.recipe;
-  xgrad::manual_seed(start.options.seed);
-  Training training(start, ranks);
+int overfit_one_batch(PreparedRun& run, Ranks& ranks) {
+  run.options.recipe = recipe_for_one_batch(run.options);
+  const Recipe& recipe = run.options.recipe;
+  xgrad::manual_seed(run.options.seed);
+  Training training(run, ranks);
   const xgrad::Generator generator = xgrad::default_generator();
   xgrad::Generator again = generator;
-  const auto [x, y] = xgrad::text::random_batch(start.source.ids.train, recipe.block_size,
-                                                recipe.batch_size, again);
+  const auto [x, y] =
+      xgrad::text::random_batch(run.dataset.ids.train, recipe.block_size, recipe.batch_size, again);
   const double lowest = lowest_loss(x, y);
-  tell(describe(start, training.model()));
+  tell(describe(run, training.model()));
   tell("One batch, without dropout, weight decay and schedule:\n");
   const StopSignals signals;
   Progress progress(0, recipe.max_iters, training.tokens_per_step());

@@ -1,5 +1,5 @@
-// Models of other programs, where a checkpoint may be given: the folder of a pretrained model, and
-// a file of weights alone.
+// Models of other programs, accepted in place of a checkpoint: the folder of a pretrained model,
+// and a file of weights alone.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include <xgrad/io/tokenizer.hpp>
 #include <xgrad/nn/init.hpp>
 
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 #include "run_dir.hpp"
 
@@ -32,18 +32,18 @@ Vocabulary read_vocabulary(const fs::path& folder) {
                  merges = folder / "merges.txt";
   if (is_there(json))
     return Vocabulary::of_tokenizer(xgrad::io::read_json_file(json.string()), json.string());
-  // These two do not say how a text is cut into pieces: GPT-2's are known.
+  // These two do not define the pre-tokenization, but GPT-2's is known.
   const bool gpt2 = text_in(read_object((folder / "config.json").string()), "model_type") == "gpt2";
   if (gpt2 && is_there(vocab) && is_there(merges))
     return Vocabulary(xgrad::io::read_tokenizer(vocab.string(), merges.string()));
   fail<FileError>(
-      "{}: it has no tokenizer.json{}, which says what text its ids are: put there what was "
+      "{}: it has no tokenizer.json{}, which defines its ids: put there the files that were "
       "published with the weights",
       folder.string(), gpt2 ? ", nor vocab.json with merges.txt" : "");
 }
 
-/// The sizes that the shapes give.  `masks` gets the names of nanoGPT's causal masks, a buffer of
-/// every block where PyTorch has no fused attention.
+/// The sizes that the shapes give.  `masks` gets the names of nanoGPT's causal masks, buffers of
+/// each block under a PyTorch without fused attention.
 Recipe sizes_of(const SafetensorsFile& file, std::set<std::string>& masks) {
   constexpr std::string_view layer_prefix = "transformer.h.";
   std::set<std::string> layers;
@@ -85,7 +85,7 @@ Vocabulary vocabulary_of(const SafetensorsFile& file, const std::string& data) {
     }
   if (!list.empty())
     return Vocabulary(xgrad::io::JsonObject{{"characters", list}}, file.path());
-  if (data.empty() || data == standard_input)  // which is read once, as the run's text
+  if (data.empty() || data == standard_input)  // standard input is read once, as the run's text
     fail<FileError>(
         "{}: its metadata has no 'characters'; train --init-from takes those of --data FILE",
         file.path());
@@ -138,7 +138,7 @@ bool holds_weights_alone(const std::string& path) {
              return entry.first.ends_with("transformer.wpe.weight");
            });
   } catch (const FileError&) {
-    return false;  // which reading a checkpoint says
+    return false;  // reading a checkpoint reports it
   }
 }
 
@@ -162,18 +162,18 @@ TrainedModel read_weights(const std::string& path, const std::string& data, std:
     xgrad::nn::GPT model(config);
     const std::string converted = xgrad::io::load(model, file, masks);
     check_finite(xgrad::nn::state_dict(model), path);
-    // Nothing is known of its training, so no run can go on with it.
+    // Its training is unknown, so no run can continue it.
     xgrad::io::JsonObject sizes{{"vocab_size", std::uint64_t{vocabulary.size()}}};
     for_each_field([&](const Field& field, auto member) {
-      if (field.keeps == Keeps::size)
+      if (field.on_resume == OnResume::size)
         sizes.emplace_back(key_of(field.flag), recipe.*member);
     });
     return {.path = path,
             .model = std::move(model),
-            .notes = {.config = std::move(sizes), .vocabulary = std::move(vocabulary)},
+            .info = {.config = std::move(sizes), .vocabulary = std::move(vocabulary)},
             .about = fmt::format("{}, weights alone{}{}", path,
                                  converted.empty() ? "" : "; converted: ", converted)};
-  } catch (const ValueError& error) {  // the sizes
+  } catch (const ValueError& error) {  // the sizes are wrong
     fail<FileError>("{}: {}", path, reason(error));
   }
 }
@@ -198,10 +198,10 @@ TrainedModel read_pretrained(const std::string& folder) {
     sizes.emplace_back(name, static_cast<std::uint64_t>(size));
   return {.path = folder,
           .model = std::move(model),
-          .notes = {.config = std::move(sizes),
-                    .vocabulary = std::move(vocabulary),
-                    .model = config,
-                    .metadata = std::move(metadata)},
+          .info = {.config = std::move(sizes),
+                   .vocabulary = std::move(vocabulary),
+                   .model = config,
+                   .metadata = std::move(metadata)},
           .about = folder + ", a pretrained model"};
 }
 
@@ -215,7 +215,7 @@ std::vector<std::string> files_of(const std::string& given) {
         files.push_back(entry.path().string());
   };
   add(given);
-  try {  // what adapters belong to, if it is there
+  try {  // the adapters' model, if it exists
     const xgrad::io::SafetensorsFile file(find_checkpoint(given));
     const auto user = xgrad::io::parse_json(file.metadata().at("user"), 0, 64);
     if (const auto* const lora = user.find("lora"))

@@ -13,7 +13,7 @@ namespace char_transformer {
 
 int main(int argc, char** argv, Ranks& ranks) {
 #if defined(__GLIBC__)
-  // Where it starts, and where it stays: glibc would raise it, and then keep what is freed.
+  // Fixes glibc's initial value, which it would raise, and then keep freed memory.
   ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
 #endif
   occupy_closed_streams();
@@ -26,7 +26,7 @@ int main(int argc, char** argv, Ranks& ranks) {
     if (line.run == nullptr)
       return exit_code(0);
     if (ranks.size() > 1 && line.command != "char_transformer train")
-      throw UsageError("of the commands, only train works on several processes");
+      throw UsageError("only the command train works on several processes");
     return exit_code(line.run());
   } catch (const UsageError& error) {  // on all ranks
     const std::string& name = line.command;

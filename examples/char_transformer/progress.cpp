@@ -34,7 +34,7 @@ std::string Progress::how_far() const {
                      100 * made_ / std::max<std::size_t>(steps_, 1));
 }
 
-/// Where the rest takes as long as what is done.
+/// Assumes that the rest takes time in proportion.
 std::string Progress::eta(Clock::time_point begin, double done, double all) const {
   const std::chrono::duration<double> spent = Clock::now() - begin;
   return "eta " + format_duration(spent.count() / done * (all - done));
@@ -55,7 +55,7 @@ std::vector<std::string> Progress::pieces() const {
   return pieces;
 }
 
-/// A line of all of them; where it is drawn over the last, of as many as fit into the width.
+/// Shows all parts; a line that is redrawn gets only as many as fit into the width.
 void Progress::show(const std::vector<std::string>& pieces, bool last) {
   std::string line;
   for (const std::string& piece : pieces)
@@ -99,7 +99,7 @@ void Progress::validated(std::uint64_t steps, double loss, bool lowest) {
 }
 
 void Progress::sampled(std::uint64_t steps, const std::string& text) {
-  std::string verse;  // lines on one line, as verses are quoted
+  std::string verse;  // one line, with slashes between the lines of a verse
   for (const char c : text)
     verse += c == '\n' ? std::string(" / ") : std::string(1, c);
   line(fmt::format("{} it writes: {}", after_steps(steps), xgrad::printable_name(verse)));

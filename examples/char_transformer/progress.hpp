@@ -1,6 +1,6 @@
 #pragma once
-// A run's progress on standard error: one line that changes on a terminal, otherwise lines now and
-// then.
+// A run's progress on standard error: one line that changes on a terminal, otherwise occasional
+// lines.
 
 #include <chrono>
 #include <cstddef>
@@ -15,22 +15,22 @@ namespace char_transformer {
 
 class Progress {
  public:
-  /// The progress of a run that has made `made` of so many steps.
+  /// A run that has made `made` of `steps` steps.
   Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step);
 
-  /// A step was made.
+  /// Reports a step.
   void step(const StepRecord& record);
-  /// How much of an evaluation is done, from 0 to 1.
+  /// Reports the done part of an evaluation, from 0 to 1.
   void evaluating(double done);
-  /// An estimate of the loss after so many steps; whether it was the lowest so far.
+  /// Reports an estimated loss after this number of steps; `lowest` so far or not.
   void validated(std::uint64_t steps, double loss, bool lowest);
-  /// The model's sample after so many steps.
+  /// Reports the model's sample after this number of steps.
   void sampled(std::uint64_t steps, const std::string& text);
   /// Prints a line that stays.
   void line(const std::string& text);
-  /// The same of a warning.
+  /// The same for a warning.
   void warn(const std::string& text);
-  /// Makes room for what is printed by others.
+  /// Removes the line, so that others can print.
   void clear() const;
 
  private:
@@ -45,7 +45,7 @@ class Progress {
   const bool live_;
   std::size_t made_ = first_;
   Clock::time_point begin_ = {};                 ///< of the first step
-  Clock::time_point shown_ = {};                 ///< the last line
+  Clock::time_point shown_ = {};                 ///< of the last line
   std::optional<Clock::time_point> evaluation_;  ///< when it began
   double ms_ = 0;                                ///< of a step, averaged over the last few
   std::optional<double> val_loss_;

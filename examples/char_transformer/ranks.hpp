@@ -1,6 +1,6 @@
 #pragma once
-// The processes that train one model together, called ranks.  This program is one of one;
-// extras/mpi starts it as one of several.
+// Ranks: the processes that train one model together.  This program has one; extras/mpi makes it
+// one of several.
 
 #include <cstddef>
 #include <functional>
@@ -19,13 +19,13 @@ class Ranks {
   Ranks& operator=(const Ranks&) = delete;
   virtual ~Ranks() = default;
 
-  /// The first, 0, prints and writes for all.
+  /// Rank 0 prints and writes for all.
   virtual std::size_t rank() const { return 0; }
   virtual std::size_t size() const { return 1; }
-  /// The words before the program's name in a command line that starts as many.
+  /// The words before the program's name in a command line that starts as many ranks.
   virtual std::string launcher() const { return ""; }
 
-  /// Takes a model that is to be trained, which must not move.
+  /// Registers a model for training, which must not move.
   virtual void share(std::vector<std::pair<std::string, xgrad::Tensor>> /*named_parameters*/) {}
   /// As those of xgrad::parallel, with the same bits on all ranks.
   virtual double backward(std::size_t rows, const xgrad::parallel::ShardLoss& loss) {
@@ -37,13 +37,13 @@ class Ranks {
 
   /// Calls f.  If it throws on one rank, throws on all.
   virtual void together(const std::function<void()>& f) const { f(); }
-  /// The first rank's text on all.
+  /// The first rank's text, on all ranks.
   virtual std::string text_of_first(std::string text) const { return text; }
-  /// Throws on all ranks unless `what` is the same text on all.
+  /// Throws on all ranks unless `text` is the same on all; `what` names it.
   virtual void check_same(const char* /*what*/, const std::string& /*text*/) const {}
-  /// A signal that has come to any of them; 0 if none has.
+  /// A signal that any rank received; 0 if none did.
   virtual int any_signal(int mine) const { return mine; }
-  /// Says why this rank ends, unless the first, which speaks for all, says it.
+  /// Reports why this rank ends, unless it is the first, which reports for all.
   virtual void failed(const std::string& /*why*/) const {}
 };
 

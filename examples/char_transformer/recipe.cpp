@@ -1,4 +1,4 @@
-// Recipes, and how the flags of `train` go together.
+// Recipes, and rules for combining the flags of `train`.
 
 #include "recipe.hpp"
 
@@ -33,12 +33,12 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
 Recipe read_recipe(const xgrad::io::Json& config, const std::string& path, bool sizes_only) {
   Recipe recipe;
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
-    if (sizes_only && field.keeps != Keeps::size)
+    if (sizes_only && field.on_resume != OnResume::size)
       return;
     const std::optional<T> value = value_in<T>(config, field.flag, field.range);
     if (!value)
       fail<FileError>(
-          "{}: its configuration has no '{}', or one that {} does not take: it does not say {}",
+          "{}: its configuration has no '{}', or one that {} does not accept: it does not say {}",
           path, key_of(field.flag), field.flag,
           sizes_only ? "what model it is" : "how it is trained");
     recipe.*member = *value;
@@ -63,7 +63,7 @@ void complete(TrainOptions& train) {
       train.recipe.*member = preset.*member;
   });
   Recipe& recipe = train.recipe;
-  if (train.given.count("--min-lr") == 0)  // 0.0003 of 0.003, and not the double next to it
+  if (train.given.count("--min-lr") == 0)  // 0.0003 of 0.003, not the double next to it
     recipe.min_lr = std::strtod(fmt::format("{:.15g}", recipe.learning_rate / 10).c_str(), nullptr);
   if (train.given.count("--lr-decay-iters") == 0)
     recipe.lr_decay_iters = recipe.max_iters;
@@ -75,18 +75,18 @@ void complete(TrainOptions& train) {
     train.vocab_size = train.vocab_size.value_or(usual_vocab_size);
   else if (train.vocab_size)
     throw UsageError(
-        "--vocab-size is for --tokens bpe, which is to be said with it: of characters there are as "
+        "--vocab-size requires --tokens bpe: a vocabulary of characters has as "
         "many as the text has");
 
   if (!train.init_from.empty() && train.resumes_by_name())
     fail<UsageError>(
-        "--init-from begins a new run, and --resume {} goes on with one: leave one of them out",
+        "--init-from begins a new run, and --resume {} continues one: omit one of them",
         *train.resume);
-  // Values, for a run's config.json says of all flags that it has what it would have without them.
+  // Tests values, because a run's config.json contains flags with their default values.
   if (train.overfit_one_batch &&
       (train.resume || !train.out.empty() || train.save_interval || train.profile))
     throw UsageError(
-        "--overfit-one-batch is a check that keeps nothing: leave out --resume, --out, "
+        "--overfit-one-batch is a check that saves nothing: omit --resume, --out, "
         "--save-interval and --profile");
   if (!train.resume && train.init_from.empty())
     check_recipe(train.recipe);

@@ -1,6 +1,6 @@
 #pragma once
-// A recipe, the model and how it is trained, and what else the command line of `train` can say.
-// Names and meanings are nanoGPT's.
+// A recipe (the model and its training) and the other options of `train`.  Names and meanings are
+// nanoGPT's.
 
 #include <array>
 #include <cstddef>
@@ -29,11 +29,11 @@ struct Recipe {
   std::size_t eval_interval = 250, eval_iters = 20;
 };
 
-/// A recipe that --preset names.
+/// A recipe for --preset.
 struct Preset {
   const char* name;
   Recipe recipe;
-  bool names = false;  ///< whether it is trained on names where no text is given, not on scenes
+  bool names = false;  ///< trained on names by default, not on scenes
 };
 inline constexpr std::array<Preset, 3> presets{{
     // nanoGPT's recipe for a CPU.
@@ -64,29 +64,35 @@ inline constexpr std::array<Preset, 3> presets{{
       .max_iters = 1000},
      true},
 }};
-/// That of a name; nano's for a name that is not known, as in files of other programs.
+/// The preset of a name; nano for an unknown name, as in files of other programs.
 const Preset& find_preset(std::string_view name);
 
-/// How a field is set when a run resumes, or begins with the weights of a model.
-enum class Keeps { size, recipe, unless_given, nothing };
+/// Where a field's value comes from when a run resumes or begins with a model's weights: the model
+/// (size), the run (recipe), the run unless the flag is given, or the flags alone (nothing).
+enum class OnResume { size, recipe, unless_given, nothing };
 
-/// A field of a recipe: its flag, which is its key in JSON, and all that there is to know of it.
+/// A field of a recipe: its flag, which is also its JSON key, and its properties.
 struct Field {
   const char* flag;  ///< "--block-size"; the key is "block_size"
   std::variant<std::size_t Recipe::*, double Recipe::*, bool Recipe::*> member;
   Range range;
   const char *help, *group;
-  Keeps keeps;
+  OnResume on_resume;
 
   template <class T>
   constexpr Field(const char* flag_, T Recipe::*member_, Range range_, const char* help_,
-                  const char* group_, Keeps keeps_ = Keeps::recipe)
-      : flag(flag_), member(member_), range(range_), help(help_), group(group_), keeps(keeps_) {}
+                  const char* group_, OnResume on_resume_ = OnResume::recipe)
+      : flag(flag_),
+        member(member_),
+        range(range_),
+        help(help_),
+        group(group_),
+        on_resume(on_resume_) {}
 };
 
 namespace table {
 using R = Recipe;
-using enum Keeps;
+using enum OnResume;
 constexpr const char *m = "Model", *t = "Training", *e = "Evaluation";
 inline constexpr Field fields[] = {
     Field("--block-size", &R::block_size, {1, 65536}, "characters or tokens that it looks back on",
@@ -114,7 +120,7 @@ inline constexpr Field fields[] = {
     Field("--eval-iters", &R::eval_iters, {1, many}, "batches of an evaluation", e)};
 }  // namespace table
 
-/// Calls f(field, member) with every field.
+/// Calls f(field, member) for every field.
 template <class F>
 void for_each_field(F&& f) {
   for (const Field& field : table::fields)
@@ -132,22 +138,22 @@ struct TrainOptions {
   std::string preset = "nano";
   Recipe recipe;
   std::string tokens = "characters";      ///< or "bpe"
-  std::optional<std::size_t> vocab_size;  ///< of "bpe", as asked for
+  std::optional<std::size_t> vocab_size;  ///< of "bpe", as requested
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
   bool profile = false, dry_run = false, overfit_one_batch = false, quiet = false;
   std::optional<std::string> resume;           ///< a folder, a checkpoint, or empty or "auto"
   std::optional<std::size_t> save_interval;    ///< none: at each evaluation
   std::optional<std::size_t> sample_interval;  ///< none: at each evaluation; 0: never
-  std::optional<std::size_t> sample_tokens;    ///< of the sample at the end; none: usual
+  std::optional<std::size_t> sample_tokens;    ///< of the sample at the end; none: the default
   std::string sample_prompt;                   ///< empty: as of SampleOptions
-  std::set<std::string> given;                 ///< the flags that the command line or --config has
+  std::set<std::string> given;                 ///< the flags in the command line or --config
 
-  /// Whether --resume names what to go on with, and not just whatever there is.
+  /// Whether --resume names a run and not just the latest.
   bool resumes_by_name() const { return resume && !resume->empty() && *resume != "auto"; }
 };
 
-/// Counts that change nothing of a run's numbers; it remembers them in config.json.
+/// Counts that change none of a run's numbers; config.json stores them.
 struct Count {
   const char* flag;
   std::optional<std::size_t> TrainOptions::*member;
@@ -162,7 +168,7 @@ inline constexpr std::array<Count, 3> counts{{
      "characters or tokens of the sample at the end; 0: none [500; of a pretrained model 64]"},
 }};
 
-/// The value of a key, if it is one that a flag with this range takes.
+/// The value of a key, if a flag with this range accepts it.
 template <class T>
 std::optional<T> value_in(const xgrad::io::Json& config, const char* flag, Range range) {
   const xgrad::io::Json* const found = config.find(key_of(flag));
@@ -179,14 +185,14 @@ std::optional<T> value_in(const xgrad::io::Json& config, const char* flag, Range
 inline constexpr Range vocab_sizes{257, 1e6};  ///< of --tokens bpe: more than there are bytes
 inline constexpr std::size_t usual_vocab_size = 1024;
 
-/// All that decides what comes of a run, and the size of the vocabulary.
+/// Everything that determines a run's results, and the size of the vocabulary.
 xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_size);
-/// A recipe as to_json() writes it, or of it the sizes of the model alone.  FileError, which names
-/// `path`, if a field is missing or not within its range.
+/// A recipe as to_json() writes it, or only the model's sizes of it.  FileError, which names
+/// `path`, if a field is missing or out of range.
 Recipe read_recipe(const xgrad::io::Json& config, const std::string& path, bool sizes_only = false);
 
-/// Fields whose flags are not `given` take the preset's value, or follow others.  UsageError for
-/// flags that do not go together.
+/// Sets fields whose flags are not `given` to the preset's values, or derives them from others.
+/// UsageError for flags that exclude each other.
 void complete(TrainOptions& train);
 
 /// UsageError if fields contradict each other: "--n-embd 130 is not divisible by ...".

@@ -1,4 +1,4 @@
-// The commands that show finished runs to people: report, compare.
+// The commands that show finished runs: report, compare.
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 
 #include "commands.hpp"
 #include "output.hpp"
+#include "prepared_run.hpp"
 #include "runs/runs.hpp"
-#include "start.hpp"
 
 namespace char_transformer {
 namespace {
@@ -23,12 +23,12 @@ using runs::Run;
 std::vector<Run> read_all_runs(const std::vector<std::string>& paths) {
   std::vector<Run> all = runs::read_runs(paths);
   for (const Run& run : all)
-    if (!run.metrics.left_out.empty())
-      warn(fmt::format("{}: {}", run.path, run.metrics.left_out));
+    if (!run.metrics.skipped.empty())
+      warn(fmt::format("{}: {}", run.path, run.metrics.skipped));
   return all;
 }
 
-/// The page is the folder's own: a link may lead anywhere, and nothing there is replaced.
+/// The path of a run's report.  FileError for a symbolic link, because its target may be anywhere.
 std::string page_of(const Run& run) {
   const std::string page = (std::filesystem::path(run.folder) / "report.html").string();
   if (std::error_code none; std::filesystem::is_symlink(page, none))
@@ -51,7 +51,7 @@ void report(const RunsOptions& options) {
 
 namespace {
 
-/// The losses as one picture.
+/// Draws the losses as one picture.
 void draw(const std::vector<Run>& all, const std::string& out) {
   const runs::Curves curves = runs::loss_curves(all);
   check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");

@@ -21,7 +21,7 @@
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
 
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 
 namespace char_transformer {
@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The files that training writes beside checkpoints.
+/// The files that training writes besides checkpoints.
 constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metrics.jsonl",
                                                         "samples.jsonl", "environment.json",
                                                         "trace.json",    "report.html"};
@@ -38,7 +38,7 @@ bool is_file_of_run(const std::string& name) {
   return is_checkpoint_name(name) || std::ranges::count(runs_files, name) > 0;
 }
 
-/// The number after the largest that names something there.
+/// One more than the largest number in a name there.
 unsigned next_number(const std::string& parent) {
   unsigned next = 0;
   for (const std::string& name : names_in(parent))
@@ -110,12 +110,12 @@ xgrad::io::Checkpoint read_checkpoint(const std::string& path) {
     for (const char* const name : {checkpoint_name, best_name})
       if (const auto step = step_of((folder / name).string());
           step > 0 && name != fs::path(path).filename())
-        fail<FileError>("{}\nBeside it is {} (after {} steps).", error.what(), name, step);
+        fail<FileError>("{}\nIn the same folder is {} (after {} steps).", error.what(), name, step);
     throw;
   }
 }
 
-Rows::Rows(std::string path) : path_(std::move(path)) {
+JsonLines::JsonLines(std::string path) : path_(std::move(path)) {
   // A link would lead out of the folder, and a pipe would have no end.
   descriptor_ = ::open(path_.c_str(),
                        O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
@@ -127,7 +127,7 @@ Rows::Rows(std::string path) : path_(std::move(path)) {
   }
 }
 
-Rows::Rows(std::string path, std::uint64_t end) : Rows(std::move(path)) {
+JsonLines::JsonLines(std::string path, std::uint64_t end) : JsonLines(std::move(path)) {
   std::uint64_t at = 0;
   xgrad::io::for_each_line(path_, [&](const std::string& line, bool whole) {
     if (!whole)
@@ -136,7 +136,7 @@ Rows::Rows(std::string path, std::uint64_t end) : Rows(std::move(path)) {
     xgrad::io::Json row;
     try {
       row = xgrad::io::parse_json(line);
-    } catch (const ValueError&) {  // no row: passed over, or the end of all
+    } catch (const ValueError&) {  // no row: skipped, or the end of all
     }
     const auto* const step = row.find<std::uint64_t>("step");
     if (dropped > 0) {
@@ -151,14 +151,14 @@ Rows::Rows(std::string path, std::uint64_t end) : Rows(std::move(path)) {
   });
 }
 
-void Rows::cut_off() {
+void JsonLines::cut_off() {
   if (::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0)
     fail<FileError>("{}: cannot be cut off: {}", path_, std::strerror(errno));
 }
 
-Rows::~Rows() { ::close(descriptor_); }
+JsonLines::~JsonLines() { ::close(descriptor_); }
 
-void Rows::add(const std::string& row) {
+void JsonLines::add(const std::string& row) {
   const std::string line = row + "\n";
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t put = ::write(descriptor_, line.data() + done, line.size() - done);
@@ -172,12 +172,12 @@ void Rows::add(const std::string& row) {
   size_ += line.size();
 }
 
-void Rows::sync() const { ::fsync(descriptor_); }
+void JsonLines::sync() const { ::fsync(descriptor_); }
 
 RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(holds) {
   if (holds_ == Holds::run)
     return;
-  // The folder, or the nearest one above it that exists.
+  // The folder, or its nearest existing ancestor.
   std::error_code none;
   const fs::path wanted = path_.empty() ? "runs" : path_;
   fs::path there = wanted;
@@ -187,7 +187,7 @@ RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(h
   const bool is_file = !fs::is_directory(there, none);
   if (is_file || ::access(there.c_str(), W_OK | X_OK) != 0)
     fail<FileError>("{}: {} is {}", wanted.string(), there.string(),
-                    is_file ? "a file, and no folder" : "no folder that can be written");
+                    is_file ? "a file, not a folder" : "no folder that can be written");
   check();
 }
 
@@ -199,20 +199,20 @@ void RunDir::check() const {
     const fs::path path = fs::path(path_) / name;
     if (!is_file_of_run(name))
       continue;
-    if (fs::is_symlink(path, none))  // somebody else may have made it
+    if (fs::is_symlink(path, none))  // another user may have made it
       fail<FileError>("{}: is a link, and a run writes into its own folder only", path.string());
     if (name.ends_with(".jsonl") && fs::is_regular_file(path, none) &&
-        fs::hard_link_count(path, none) > 1)  // rows are added in place
+        fs::hard_link_count(path, none) > 1)  // rows are appended in place
       fail<FileError>(
           "{}: has another name as well (a hard link), whose rows would change: copy it",
           path.string());
-    // A report is of a run that ended, and without its configuration nothing is a run's.
+    // A report belongs to a finished run, and without a configuration there is no run.
     if (holds_ == Holds::nothing ||
         (holds_ == Holds::leftovers &&
          (is_checkpoint_name(name) || name == "report.html" || !configured)))
       fail<FileError>(
           "{}: the folder holds a run already ({}); {}name another", path_, name,
-          checkpoint_in(path_) ? fmt::format("--resume {} goes on with it, or ", path_) : "");
+          checkpoint_in(path_) ? fmt::format("--resume {} continues it, or ", path_) : "");
   }
 }
 
@@ -220,11 +220,11 @@ void RunDir::check_input(const std::string& path) const {
   std::error_code none;
   for (const std::string_view name : runs_files)
     if (!path.empty() && fs::equivalent(path, fs::path(path_) / name, none))
-      fail<FileError>("{}: is read, and a run in {} would write over it: name another folder", path,
-                      path_);
+      fail<FileError>("{}: is an input, and a run in {} would overwrite it: name another folder",
+                      path, path_);
 }
 
-/// Makes a folder, and those around it, and notes what was made.
+/// Makes a folder and its ancestors, and records those it made.
 void RunDir::make_folder(const std::string& path) {
   std::error_code error, none;
   if (const fs::path parent = fs::path(path).parent_path();
@@ -237,7 +237,7 @@ void RunDir::make_folder(const std::string& path) {
 }
 
 void RunDir::lock() {
-  // Another run may take the same number in the same moment.
+  // Another run may take the same number at the same moment.
   for (unsigned number = path_.empty() ? next_number("runs") : 0; path_.empty(); ++number) {
     const std::string path = fmt::format("runs/{:03}", number);
     make_folder(path);
@@ -256,17 +256,16 @@ void RunDir::lock() {
     fail<FileError>("{}: cannot be locked: {}; name a folder on another file system", path_,
                     std::strerror(error));
   }
-  check();  // since it was looked at, another process may have begun and ended
+  check();  // another process may have begun and ended since the first check
   const std::string config = path_ + "/config.json";
   if (std::error_code none; fs::exists(config, none) && !read_object(config).number("block_size"))
     fail<FileError>(
-        "{}: is no run's configuration, and a run would write over it: name another folder",
-        config);
+        "{}: is no run's configuration, and a run would overwrite it: name another folder", config);
 }
 
 void RunDir::unlock() { ::close(std::exchange(handle_, -1)); }
 
-/// The path of a file, which is noted if there is none yet.
+/// The path of a file, which is recorded if it does not exist yet.
 std::string RunDir::noted(const char* name) {
   std::string path = path_ + "/" + name;
   std::error_code none;
@@ -314,7 +313,7 @@ std::string RunDir::open(const std::string& config, const std::string& environme
         fmt::format("{} of later steps went from metrics.jsonl", format_count(later, "row")));
   for (const std::string& name : names)
     if (is_checkpoint_name(name) && step_of(path_ + "/" + name) > steps)
-      lost.push_back(fmt::format("{} is of a later step, and goes at the first save", name));
+      lost.push_back(fmt::format("{} is of a later step; the first save removes it", name));
   return fmt::format("{}", fmt::join(lost, "; "));
 }
 

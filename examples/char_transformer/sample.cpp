@@ -7,7 +7,7 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/data/text.hpp>
 
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 
 namespace char_transformer {
@@ -22,7 +22,7 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
   text::normalize_newlines(decoded);
   try {
     const std::string utf8 = text::encode_utf8(decoded);
-    warn_of_left_out(what, utf8, vocabulary);
+    warn_of_dropped(what, utf8, vocabulary);
     const text::Ids ids = vocabulary.encode(utf8);
     std::vector<std::int64_t> list(ids.size());
     ids.copy(0, ids.size(), list.data());
@@ -40,12 +40,12 @@ std::vector<std::int64_t> encode_prompt(const std::string& what, const std::stri
   check<ValueError>(given.empty() || !ids.empty(), "{}: the vocabulary has tokens for none of it",
                     what);
   if (!before.empty() && std::ranges::mismatch(before, ids).in1 == before.end())
-    warn(fmt::format("{} begins with {}, which the tokenizer adds as well: leave it out", what,
+    warn(fmt::format("{} begins with {}, which the tokenizer adds as well: omit it", what,
                      vocabulary.decode(before)));
   ids = vocabulary.in_template(std::move(ids));
   if (!ids.empty())
     return ids;
-  const bool newline = vocabulary.pairs() ? vocabulary.left_out("\n") == 0
+  const bool newline = vocabulary.pairs() ? vocabulary.dropped_bytes("\n") == 0
                                           : vocabulary.characters()->contains(U'\n');
   return newline ? encode(what, "\n", vocabulary) : std::vector<std::int64_t>{0};
 }
@@ -67,7 +67,7 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
   }
   const std::vector<std::int64_t> prompt = encode_prompt(what, given, vocabulary);
   const std::string end = vocabulary.decode(encode("--stop", options.stop, vocabulary));
-  if (vocabulary.left_out(options.stop) > 0)
+  if (vocabulary.dropped_bytes(options.stop) > 0)
     throw ValueError("--stop: the vocabulary has no tokens for some of it");
   if (std::cmp_greater(prompt.size(), model.config.block_size))
     warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", prompt.size(),
@@ -79,13 +79,13 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
     for (const std::int64_t id : prompt)
       begun += vocabulary.bytes(id);
     say(characters.add(begun));
-    std::string written;  // its end, which may begin the text that ends it
+    std::string written;  // its end, where the stop text may begin
     bool stopped = false;
     xgrad::nn::GenerateOptions drawing = options.drawing;
     drawing.on_token = [&](std::span<const std::int64_t> token) {
       std::string more = vocabulary.bytes(token[0]);
       const std::size_t before = written.size(), at = (written += more).find(end);
-      if ((stopped = !end.empty() && at != written.npos))  // a token may go on after it
+      if ((stopped = !end.empty() && at != written.npos))  // a token may extend beyond it
         more.resize(at + end.size() - before);
       written.erase(0, written.size() - std::min(written.size(), end.size()));
       say(characters.add(more));
@@ -103,12 +103,12 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
 void sample(const SampleOptions& given) {
   need("--checkpoint", given.checkpoint);
   if (!given.file.empty() && !given.prompt.empty())
-    throw UsageError("--prompt and --file are both prompts: leave one of them out");
+    throw UsageError("--prompt and --file are both prompts: omit one of them");
   const TrainedModel trained = load_trained_model(given.checkpoint, given.raw);
   SampleOptions options = given;
   if (!given.ignore_eos)
-    options.drawing.eos_token_id = end_of_text(trained.notes);
-  print_samples(trained.model, trained.notes.vocabulary, options);
+    options.drawing.eos_token_id = end_of_text(trained.info);
+  print_samples(trained.model, trained.info.vocabulary, options);
 }
 
 }  // namespace char_transformer

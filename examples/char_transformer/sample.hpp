@@ -1,5 +1,5 @@
 #pragma once
-// Letting a model write.
+// Sampling text from a model.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace char_transformer {
 
-/// A text as ids; of line ends and a byte order mark as of a text that is trained on.  ValueError,
-/// beginning with `what`, for bytes that are not UTF-8, and for characters that the model does not
-/// know, with those that it does.
+/// A text as ids, with line ends and a byte order mark as in training.  ValueError, beginning with
+/// `what`, for bytes that are not UTF-8, and for characters that the model does not know, with
+/// those that it does.
 std::vector<std::int64_t> encode(const std::string& what, const std::string& text,
                                  const Vocabulary& vocabulary);
-/// The same, with what the tokenizer adds around a text.  With no text that alone or, if it adds
-/// nothing, a newline, or the first character of a model that has no newline.
+/// The same, with the tokens that the tokenizer adds around a text.  An empty text becomes these
+/// alone or, if there are none, a newline, or the first character if the model has no newline.
 std::vector<std::int64_t> encode_prompt(const std::string& what, const std::string& text,
                                         const Vocabulary& vocabulary);
 
@@ -30,24 +30,24 @@ struct SampleOptions {
   std::string checkpoint = {};
   std::size_t num_samples = 1;
   std::string prompt = {};  ///< empty: as of encode_prompt()
-  std::string file = {};    ///< with the prompt
+  std::string file = {};    ///< its contents are the prompt
   std::size_t tokens = 500;
-  std::string stop = {};  ///< the text that ends it; empty: none does
-  bool raw = false;       ///< without what the tokenizer adds around a text
+  std::string stop = {};  ///< ends a sample; empty: none does
+  bool raw = false;       ///< without tokens that the tokenizer adds
   bool ignore_eos = false;
   xgrad::nn::GenerateOptions drawing = {.temperature = 0.8};
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
 };
 
-/// Prints prompt and continuation as they come, in whole characters, and a newline; a line between
-/// samples.  Draws from a generator of its own.  Ends early after the text of `stop`, and
-/// where nobody reads any more.  Throws ValueError naming each character of prompt and stop that
-/// the model does not know, and those that it does.
+/// Prints prompt and continuation as they are drawn, in whole characters, and a newline; a line
+/// between samples.  Draws from its own generator.  Ends early after the text of `stop`, and if the
+/// pipe is closed.  Throws a ValueError that names each character of prompt and stop that the model
+/// does not know, and those that it does.
 void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
                    const SampleOptions& options);
 
-/// Prints the samples that the options ask for.
+/// Prints the requested samples.
 void sample(const SampleOptions& options);
 
 }  // namespace char_transformer

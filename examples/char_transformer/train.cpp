@@ -1,4 +1,4 @@
-// The command `train`: a run from its beginning, or from where it was left.
+// The command `train`: a new run, or a resumed one.
 
 #include <fmt/format.h>
 
@@ -17,27 +17,27 @@
 namespace char_transformer {
 namespace {
 
-constexpr std::size_t profiled_steps = 10;  // and as many before them, which are slower
+constexpr std::size_t profiled_steps = 10;  // after as many others, which are slower
 constexpr std::size_t sampled_tokens = 64, most_val_blocks = 2048;
 
 std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step"); }
 
-/// A run while it makes its steps.  If there are several ranks, the first one writes.
+/// A run in progress.  The first of several ranks writes.
 class Trainer {
  public:
-  Trainer(Start& start, Training& training, std::vector<std::int64_t> prompt)
-      : start_(start), training_(training), prompt_(std::move(prompt)) {}
+  Trainer(PreparedRun& run, Training& training, std::vector<std::int64_t> prompt)
+      : run_(run), training_(training), prompt_(std::move(prompt)) {}
 
   int go() {
     signals_.emplace();
-    tell(describe(start_, training_.model()));
+    tell(describe(run_, training_.model()));
     try {
       make_steps();
       if (folder_open_)
         check_model();
     } catch (const NotFinite& error) {
       if (folder_open_)
-        report();  // it shows how the loss went there
+        report();  // it shows the losses before that
       fail<NotFinite>("{}\n{}", error.what(), last_checkpoint());
     }
     if (ended())
@@ -49,7 +49,7 @@ class Trainer {
       run_dir_.unlock();
       report();
     }
-    signals_.reset();  // what follows may be ended by one
+    signals_.reset();  // a signal may end the rest
     if (signal_ == 0)
       complete();
     else if (signal_ != SIGPIPE)
@@ -70,8 +70,8 @@ class Trainer {
         extra = fmt::format(R"(, "val_loss_before": {:.9g}, "val_loss_over": "{}")", *loss,
                             format_batches(recipe_.eval_iters));
       }
-    if (!start_.changes.empty())
-      extra += fmt::format(R"(, "changes": "{}")", start_.changes);
+    if (!run_.changes.empty())
+      extra += fmt::format(R"(, "changes": "{}")", run_.changes);
     std::optional<xgrad::Profile> profile;
     const std::uint64_t profile_at = std::min<std::uint64_t>(
         steps_ + profiled_steps, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
@@ -144,15 +144,15 @@ class Trainer {
     return evaluation_due(recipe_, steps) && evaluations_.last != steps;
   }
   bool ended() const { return finished(recipe_, steps_, evaluations_); }
-  /// Whether to end early: on all ranks, if one was asked to.
+  /// Whether to end early: on all ranks, if any of them was signalled.
   bool stopped() {
     if (signals_)
       signal_ = ranks_.any_signal(signals_->received());
     return signal_ != 0;
   }
 
-  /// A loss on the text that it is not trained on; no value if stopped.  Throws NotFinite, on all
-  /// ranks, for one that is not finite.
+  /// A validation loss; no value if stopped.  Throws NotFinite, on all ranks, for one that is not
+  /// finite.
   std::optional<double> measured(const std::function<std::optional<double>(const Stop&)>& loss) {
     const auto measure = [&] {
       return loss([&](double done) {
@@ -168,14 +168,14 @@ class Trainer {
                       *value, first_anomaly([&] { measure(); }));
     return value;
   }
-  /// Over the same random batches each time, so that all that a run has compare.
+  /// Over the same random batches each time, so that all evaluations of a run compare.
   std::optional<double> estimate(std::size_t batches) {
     return measured([&](const Stop& stop) {
       return estimate_loss(ranks_, training_.model(), validation_, recipe_.block_size,
                            recipe_.batch_size, batches, options_.seed, stop);
     });
   }
-  /// That of the end, over at most 2048 blocks.
+  /// The final loss, over at most 2048 blocks.
   std::optional<double> whole() {
     progress_.line("validation over " + format_blocks(blocks_, all_blocks_));
     return measured([&](const Stop& stop) {
@@ -186,8 +186,8 @@ class Trainer {
     return vocabulary_.bits_per_byte(*final_loss_,
                                      validation_.part(1, blocks_ * recipe_.block_size));
   }
-  /// Throws NotFinite if a checkpoint would hold a weight that is not finite, or unless the model
-  /// was just measured, give a loss that is not.
+  /// Throws NotFinite if a checkpoint would hold a weight that is not finite, or give a loss that
+  /// is not, which is computed unless the model was just evaluated.
   void check_model() {
     if (const auto wrong = not_finite(xgrad::nn::state_dict(training_.model())); !wrong.empty())
       fail<NotFinite>("step {}: after its update {}", steps_ - 1, wrong);
@@ -195,8 +195,8 @@ class Trainer {
       estimate(1);
   }
 
-  /// Writes down what the model writes by now, where that is due.  It comes from a generator of its
-  /// own that begins with the run's seed, so nothing of the training depends on it.
+  /// Records a sample of the model, if it is due.  Its generator begins with the run's seed, so
+  /// training does not depend on it.
   void sample() {
     const auto interval = options_.sample_interval;
     const bool due =
@@ -206,7 +206,7 @@ class Trainer {
     xgrad::Generator generator(options_.seed);
     const xgrad::Indices written =
         training_.model().generate(as_row(prompt_), sampled_tokens, generator,
-                                   {.temperature = 0.8, .eos_token_id = end_of_text(start_.notes)});
+                                   {.temperature = 0.8, .eos_token_id = end_of_text(run_.info)});
     const std::string text =
         vocabulary_.decode({written.data(), static_cast<std::size_t>(written.numel())});
     add_row(run_dir_.samples(),
@@ -215,14 +215,14 @@ class Trainer {
       progress_.sampled(steps_, text);
   }
 
-  /// A folder is made when there is something to put in it.
+  /// Makes the folder once there is something to write.
   void open_folder() {
     if (std::exchange(folder_open_, true))
       return;
-    const std::uint64_t begin = start_.steps();
+    const std::uint64_t begin = run_.steps();
     std::string lost;
     ranks_.together([&] {
-      // The row of a step whose evaluation is made again is written again.
+      // The row of a step whose evaluation is repeated is written again.
       const std::uint64_t rows = begin - (steps_ == begin && evaluation_pending(begin) ? 1 : 0);
       if (writes_)
         lost = run_dir_.open(format_config(options_, vocabulary_.size()),
@@ -239,8 +239,8 @@ class Trainer {
                   : "There is no checkpoint yet.";
   }
 
-  /// No checkpoint may lack a row, so the run ends where one cannot be written.
-  void add_row(Rows& rows, const std::string& row) {
+  /// No checkpoint may lack a row, so the run ends if one cannot be written.
+  void add_row(JsonLines& rows, const std::string& row) {
     try {
       rows.add(row);
     } catch (const FileError& error) {
@@ -249,13 +249,13 @@ class Trainer {
     }
   }
 
-  /// A save that fails does not end the run: it is said.
+  /// A failed save is reported and does not end the run.
   bool try_save(const char* name, const std::function<void(const std::string& path)>& write) {
     try {
       write(run_dir_.path() + "/" + name);
       return true;
     } catch (const std::exception& error) {
-      progress_.warn(fmt::format("{}; training goes on", error.what()));
+      progress_.warn(fmt::format("{}; training continues", error.what()));
       return false;
     }
   }
@@ -264,12 +264,11 @@ class Trainer {
     // No checkpoint without its rows, not even after a power cut.
     run_dir_.metrics().sync();
     run_dir_.samples().sync();
-    start_.notes.evaluations = evaluations_;
+    run_.info.evaluations = evaluations_;
     return try_save(name.c_str(), [this](const std::string& path) {
-      xgrad::io::save_checkpoint(path, training_.model(), training_.optimizer(),
-                                 {.step = steps_,
-                                  .user = to_json(start_.notes),
-                                  .trained_only = start_.notes.lora.has_value()});
+      xgrad::io::save_checkpoint(
+          path, training_.model(), training_.optimizer(),
+          {.step = steps_, .user = to_json(run_.info), .trained_only = run_.info.lora.has_value()});
     });
   }
 
@@ -297,13 +296,13 @@ class Trainer {
       return;
     print_loss("val_loss", *final_loss_, bits_per_byte(),
                fmt::format("{} of {}, {} each{}", format_blocks(blocks_, all_blocks_),
-                           start_.source.validation_name, vocabulary_.count(recipe_.block_size),
+                           run_.dataset.validation_name, vocabulary_.count(recipe_.block_size),
                            blocks_ < all_blocks_ ? "; eval takes all" : ""),
-               start_.source.entropy(blocks_ * recipe_.block_size));
+               run_.dataset.entropy(blocks_ * recipe_.block_size));
     SampleOptions sample{.seed = options_.seed};
     sample.tokens =
-        options_.sample_tokens.value_or(start_.notes.model ? sampled_tokens : sample.tokens);
-    sample.drawing.eos_token_id = end_of_text(start_.notes);
+        options_.sample_tokens.value_or(run_.info.model ? sampled_tokens : sample.tokens);
+    sample.drawing.eos_token_id = end_of_text(run_.info);
     tell(fmt::format("The run is in {}.{}\n", run_dir_.path(),
                      sample.tokens > 0 ? " What the model writes:" : ""));
     if (sample.tokens > 0)
@@ -317,52 +316,52 @@ class Trainer {
             ? fmt::format("Stopped by {} before the first step; nothing was written.", name)
         : failed_
             ? fmt::format("Stopped by {} {}; the model could not be saved.", name, after(steps_))
-            : fmt::format("Stopped by {} {}; the model is in {}.  To go on:\n  {}", name,
+            : fmt::format("Stopped by {} {}; the model is in {}.  To resume:\n  {}", name,
                           after(steps_), run_dir_.checkpoint(),
                           resume_command(options_, run_dir_.path())));
   }
 
-  /// Whether something could not be saved; says what.
+  /// Whether something could not be saved, which it reports.
   bool anything_lost() {
     const bool lost = failed_ || best_failed_;
     if (lost)
-      progress_.warn(
-          saved_ ? fmt::format("what could not be saved is lost; the last checkpoint, {} of {}, is "
-                               "{}",
-                               after(*saved_), format_count(steps_), run_dir_.checkpoint())
-                 : "the model could not be saved and is lost");
+      progress_.warn(saved_
+                         ? fmt::format("later steps are lost; the last checkpoint, {} of {}, is "
+                                       "{}",
+                                       after(*saved_), format_count(steps_), run_dir_.checkpoint())
+                         : "the model could not be saved and is lost");
     return lost;
   }
 
-  Start& start_;
+  PreparedRun& run_;
   Training& training_;
-  const std::vector<std::int64_t> prompt_;  ///< of the samples
-  const TrainOptions& options_ = start_.options;
+  const std::vector<std::int64_t> prompt_;  ///< for samples
+  const TrainOptions& options_ = run_.options;
   const Recipe& recipe_ = options_.recipe;
-  const Vocabulary& vocabulary_ = start_.source.vocabulary;
-  const xgrad::text::Ids& validation_ = start_.source.ids.validation;
+  const Vocabulary& vocabulary_ = run_.dataset.vocabulary;
+  const xgrad::text::Ids& validation_ = run_.dataset.ids.validation;
   const Ranks& ranks_ = training_.ranks();
   const bool writes_ = ranks_.rank() == 0;
   const std::size_t all_blocks_ = xgrad::text::block_count(validation_, recipe_.block_size),
                     blocks_ = std::min(most_val_blocks, all_blocks_);
-  RunDir& run_dir_ = *start_.run_dir;
-  std::uint64_t steps_ = start_.steps();  ///< steps made
-  Evaluations evaluations_ = start_.notes.evaluations;
+  RunDir& run_dir_ = *run_.run_dir;
+  std::uint64_t steps_ = run_.steps();  ///< steps made
+  Evaluations evaluations_ = run_.info.evaluations;
   Progress progress_{steps_, recipe_.max_iters, training_.tokens_per_step()};
-  std::optional<double> final_loss_;    ///< over blocks side by side, in the end
+  std::optional<double> final_loss_;    ///< over consecutive blocks, at the end
   std::optional<StopSignals> signals_;  ///< while steps are made
-  int signal_ = 0;                      ///< that any rank has received
+  int signal_ = 0;                      ///< received by any rank
   bool folder_open_ = false;
-  std::optional<std::uint64_t> saved_ = start_.resumed;  ///< the steps of the checkpoint
+  std::optional<std::uint64_t> saved_ = run_.resumed;  ///< the steps of the checkpoint
   bool failed_ = false, best_failed_ = false;  ///< the last saves of the last and the best
 };
 
-/// Nothing of it is kept: its steps are made to be timed.
-void dry_run(Start& start, Training& training) {
-  say(describe(start, training.model()));
-  Recipe& recipe = start.options.recipe;
-  const std::size_t made = start.steps(), all = recipe.max_iters;
-  // A part of a batch tells how long all of it takes.
+/// Saves nothing: its steps are made to be timed.
+void dry_run(PreparedRun& run, Training& training) {
+  say(describe(run, training.model()));
+  Recipe& recipe = run.options.recipe;
+  const std::size_t made = run.steps(), all = recipe.max_iters;
+  // The time of a part of a batch is scaled to the whole.
   const std::size_t batch = recipe.batch_size;
   const auto batches = static_cast<double>(std::exchange(recipe.gradient_accumulation_steps, 1));
   recipe.batch_size = xgrad::parallel::shard_count(batch);
@@ -383,20 +382,20 @@ void dry_run(Start& start, Training& training) {
 }  // namespace
 
 int train(const TrainOptions& given, Ranks& ranks) {
-  std::optional<Start> start = prepare(given, ranks);
-  if (!start)
+  std::optional<PreparedRun> run = prepare(given, ranks);
+  if (!run)
     return 0;
-  const TrainOptions& options = start->options;
+  const TrainOptions& options = run->options;
   if (options.overfit_one_batch && !options.dry_run)
-    return overfit_one_batch(*start, ranks);
+    return overfit_one_batch(*run, ranks);
   const std::vector<std::int64_t> prompt =
-      encode_prompt("--sample-prompt", options.sample_prompt, start->source.vocabulary);
+      encode_prompt("--sample-prompt", options.sample_prompt, run->dataset.vocabulary);
   // From here on, the draws are those of the reference: the weights, then batch after batch.
   xgrad::manual_seed(options.seed);
-  Training training(*start, ranks);
+  Training training(*run, ranks);
   if (!options.dry_run)
-    return Trainer(*start, training, prompt).go();
-  dry_run(*start, training);
+    return Trainer(*run, training, prompt).go();
+  dry_run(*run, training);
   return 0;
 }
 

@@ -32,7 +32,7 @@ std::string first_anomaly(const std::function<void()>& again) {
   } catch (const xgrad::AnomalyError& error) {
     return error.what();
   }
-  return "run again with anomaly detection, every op's values and gradients are finite";
+  return "with anomaly detection, every op's values and gradients are finite";
 }
 
 /// All parameters, or the adapters alone.
@@ -42,20 +42,20 @@ static xgrad::nn::StateDict trained_parameters(const GPT& model) {
   return trained;
 }
 
-/// With its weights, where it does not go on: then all comes at once, later.
-static GPT make_model(const Start& start) {
+/// A model with its first weights; a resumed run's are loaded later, with everything else.
+static GPT make_model(const PreparedRun& run) {
   GPT model = [&] {
-    const Recipe& recipe = start.options.recipe;
-    if (!start.notes.model)
-      return GPT(model_config(recipe, start.notes.vocabulary.size()));
-    xgrad::nn::GPTConfig config = *start.notes.model;
+    const Recipe& recipe = run.options.recipe;
+    if (!run.info.model)
+      return GPT(model_config(recipe, run.info.vocabulary.size()));
+    xgrad::nn::GPTConfig config = *run.info.model;
     config.dropout = recipe.dropout;
     const xgrad::nn::init::SkipInit values_follow;
     return GPT(config);
   }();
-  if (start.from && !start.resumed)
-    xgrad::io::load_state(model, start.from->model, start.from->path);
-  if (const auto& lora = start.notes.lora)
+  if (run.from && !run.resumed)
+    xgrad::io::load_state(model, run.from->model, run.from->path);
+  if (const auto& lora = run.info.lora)
     xgrad::nn::add_lora(model,
                         {.rank = static_cast<xgrad::Size>(lora->rank), .alpha = lora->alpha});
   return model;
@@ -68,10 +68,10 @@ xgrad::optim::Schedule schedule_of(const Recipe& recipe) {
                                       .lr_decay_iters = recipe.lr_decay_iters});
 }
 
-Training::Training(Start& start, Ranks& ranks)
-    : recipe_(start.options.recipe),
-      source_(start.source),
-      model_(make_model(start)),
+Training::Training(PreparedRun& run, Ranks& ranks)
+    : recipe_(run.options.recipe),
+      dataset_(run.dataset),
+      model_(make_model(run)),
       parameters_([this] {
         std::vector<Tensor> list;
         for (const auto& [name, x] : trained_parameters(model_))
@@ -84,9 +84,9 @@ Training::Training(Start& start, Ranks& ranks)
                                                             .weight_decay = recipe_.weight_decay})),
       rate_(schedule_of(recipe_)) {
   ranks_.share(trained_parameters(model_));
-  if (start.resumed)
-    xgrad::io::restore(*start.from, model_, optimizer_);
-  start.from.reset();
+  if (run.resumed)
+    xgrad::io::restore(*run.from, model_, optimizer_);
+  run.from.reset();
 }
 
 /// Draws the step's batches and adds the gradient of the mean loss over them; returns that loss.
@@ -95,10 +95,10 @@ double Training::add_gradients() {
   const auto n = static_cast<double>(batches);
   double sum = 0;
   for (std::size_t i = 0; i < batches && std::isfinite(sum); ++i) {
-    const auto starts = xgrad::text::random_starts(source_.ids.train, recipe_.block_size,
+    const auto starts = xgrad::text::random_starts(dataset_.ids.train, recipe_.block_size,
                                                    recipe_.batch_size, xgrad::default_generator());
     sum += ranks_.backward(recipe_.batch_size, [&](std::size_t begin, std::size_t end) {
-      const auto [x, y] = xgrad::text::blocks_at(source_.ids.train, recipe_.block_size,
+      const auto [x, y] = xgrad::text::blocks_at(dataset_.ids.train, recipe_.block_size,
                                                  std::span(starts).subspan(begin, end - begin));
       const Tensor mean = model_.loss(x, y);
       return n == 1 ? mean : mean / n;
@@ -107,7 +107,7 @@ double Training::add_gradients() {
   return sum;
 }
 
-/// Throws NotFinite; `generator` is that of the moment before the step.
+/// Throws NotFinite; `generator` is its state before the step.
 void Training::stop_before_update(const std::string& what, const Generator& generator) {
   const std::string reason = first_anomaly([&] {
     xgrad::default_generator() = generator;
@@ -143,12 +143,11 @@ StepRecord Training::make_step(std::size_t step) {
 
 namespace {
 
-/// The mean loss over so many items, with dropout off; `batch(i)` is the next, of some of them,
-/// after i.
+/// The mean loss over `n` items, with dropout off; `batch(i)` is the next batch of items after i.
 template <class Batch>
 std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, std::size_t items,
                                 const Stop& stop, const Batch& batch) {
-  GPT evaluated = model;  // the model itself keeps its mode
+  GPT evaluated = model;  // copies the training flag, which is switched here
   xgrad::nn::eval(evaluated);
   const auto loss = [&](const auto& x, const auto& y) { return evaluated.loss(x, y); };
   double total = 0;
@@ -169,7 +168,7 @@ std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, std::size_
 
 std::optional<double> block_loss(const Ranks& ranks, const GPT& model, const Ids& part,
                                  std::size_t block_size, std::size_t blocks, const Stop& stop) {
-  // Evaluating takes little more memory than training, or than the logits of one block.
+  // Evaluation takes little more memory than training, or than the logits of one block.
   const std::size_t at_once =
       std::clamp<std::size_t>((1 << 24) / (block_size * model.config.vocab_size), 1, 16);
   return mean_loss(ranks, model, blocks, stop, [&](std::size_t done) {
@@ -210,35 +209,38 @@ namespace {}  // namespace
 void evaluate(const EvalOptions& options) {
   need("--checkpoint", options.checkpoint);
   const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
-  const Notes& notes = trained.notes;
+  const CheckpointInfo& info = trained.info;
   const bool named = !options.data.empty();
   const std::string split = options.split.empty() && !named ? "val" : options.split;
   const bool train = split == "train", val = split == "val";
-  const Source source = named ? open_source(options.data, "", "", notes.vocabulary, 0, train || val)
-                              : open_text("", "", trained.path, notes, train || val);
-  if (const std::string flag = other_text(source, notes); flag == "--data")
-    warn(fmt::format("{}: another text than the model was trained on", source.name));
+  const Dataset dataset = named
+                              ? open_dataset(options.data, "", "", info.vocabulary, 0, train || val)
+                              : open_run_dataset("", "", trained.path, info, train || val);
+  if (const std::string flag = other_text(dataset, info); flag == "--data")
+    warn(fmt::format("{}: another text than the model was trained on", dataset.name));
   else if (!flag.empty() && !named)
-    warn(fmt::format("{}: another text than the model was validated on", source.validation_name));
+    warn(fmt::format("{}: another text than the model was validated on", dataset.validation_name));
 
-  const xgrad::text::Ids& ids = train ? source.ids.train : val ? source.ids.validation : source.all;
-  const std::string& name = val     ? source.validation_name
-                            : train ? source.training_name
-                                    : source.name;
-  // As in training; but a named text as long as a pretrained model can, so that one loss is that of
-  // the model, of its adapters' run and of the exported folder, and as memory is usual: a block's
-  // logits have a number for every token.
+  const xgrad::text::Ids& ids = train ? dataset.ids.train
+                                : val ? dataset.ids.validation
+                                      : dataset.all;
+  const std::string& name = val     ? dataset.validation_name
+                            : train ? dataset.training_name
+                                    : dataset.name;
+  // As in training.  For a named text and a pretrained model, the longest block that memory allows,
+  // so that the model, its adapters' run and the exported folder have the same loss: the logits
+  // have a number for every token of the vocabulary.
   const std::size_t most = trained.model.config.block_size;
   std::size_t block_size =
-      value_in<std::size_t>(notes.config, "--block-size", {1, static_cast<double>(most)})
+      value_in<std::size_t>(info.config, "--block-size", {1, static_cast<double>(most)})
           .value_or(most);
   if (options.block_size)
     block_size = *options.block_size;
-  else if (notes.model && named)
+  else if (info.model && named)
     block_size = std::min({most, std::size_t{1024}, std::max<std::size_t>(ids.size(), 2) - 1});
   if (block_size > most)
     fail<ValueError>("--block-size {} is given, but the model has {}", block_size, most);
-  check_block(ids, name, block_size, notes.vocabulary);
+  check_block(ids, name, block_size, info.vocabulary);
   const std::size_t blocks = xgrad::text::block_count(ids, block_size);
   const Ranks one;
   Progress progress(0, 0, 0);
@@ -256,10 +258,10 @@ void evaluate(const EvalOptions& options) {
     fail<NotFinite>("{}: the loss is {}\n{}", trained.path, loss,
                     first_anomaly([&] { measure(); }));
   print_loss(train || val ? split + "_loss" : "loss", loss,
-             notes.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
+             info.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
              fmt::format("{} of {}, {} each", format_blocks(blocks, blocks), name,
-                         notes.vocabulary.count(block_size)),
-             val ? source.entropy(blocks * block_size) : std::nullopt);
+                         info.vocabulary.count(block_size)),
+             val ? dataset.entropy(blocks * block_size) : std::nullopt);
 }
 
 }  // namespace char_transformer

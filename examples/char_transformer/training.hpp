@@ -1,5 +1,5 @@
 #pragma once
-// A model in training: its steps and its losses.
+// A model in training: its steps and losses.
 
 #include <cstdint>
 #include <functional>
@@ -11,8 +11,8 @@
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
+#include "prepared_run.hpp"
 #include "ranks.hpp"
-#include "start.hpp"
 
 namespace char_transformer {
 
@@ -24,20 +24,20 @@ struct StepRecord {
   double ms = 0;
 };
 
-/// A loss or a gradient that is no longer finite.  The message names the step and the op.
+/// A loss or a gradient that is not finite.  The message names the step and the op.
 struct NotFinite : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Runs a computation again that gave something that is not finite, and says which op began it.
-/// The computation must draw the same numbers again.
+/// Repeats a computation whose result was not finite, and names the first such op.  It must draw
+/// the same numbers again.
 std::string first_anomaly(const std::function<void()>& again);
 
 class Training {
  public:
-  /// Draws the weights, or takes those of a checkpoint, which is then forgotten; a run that goes on
-  /// gets its optimizer and generator back, too.
-  Training(Start& start, Ranks& ranks);
+  /// Draws the weights, or takes those of a checkpoint and frees it; a resumed run also restores
+  /// its optimizer and generator.
+  Training(PreparedRun& run, Ranks& ranks);
 
   /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
   StepRecord make_step(std::size_t step);
@@ -55,9 +55,9 @@ class Training {
   double add_gradients();
 
   const Recipe& recipe_;
-  const Source& source_;
+  const Dataset& dataset_;
   xgrad::nn::GPT model_;
-  std::vector<xgrad::Tensor> parameters_;  ///< that are trained
+  std::vector<xgrad::Tensor> parameters_;  ///< the trained ones
   Ranks& ranks_;
   xgrad::optim::AdamW optimizer_;
   xgrad::optim::Schedule rate_;
@@ -66,15 +66,15 @@ class Training {
 /// The learning rate of each step.
 xgrad::optim::Schedule schedule_of(const Recipe& recipe);
 
-/// Called before every batch with how much of all is done, from 0 to 1; true gives up.
+/// Called before every batch with the done part, from 0 to 1; true stops.
 using Stop = std::function<bool(double done)>;
 
-/// The mean loss over the first `blocks` blocks that stand side by side; no value if stopped.
+/// The mean loss over the first `blocks` consecutive blocks; no value if stopped.
 std::optional<double> block_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
                                  const xgrad::text::Ids& part, std::size_t block_size,
                                  std::size_t blocks, const Stop& stop);
-/// The mean loss over `batches` random batches: the same ones for the same seed, from a generator
-/// of its own; no value if stopped.
+/// The mean loss over `batches` random batches, the same for the same seed, from its own generator;
+/// no value if stopped.
 std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
                                     const xgrad::text::Ids& part, std::size_t block_size,
                                     std::size_t batch_size, std::size_t batches, std::uint64_t seed,
@@ -82,20 +82,20 @@ std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& mo
 
 /// "all 29 blocks", "the first 2,048 of 17,000 blocks".
 std::string format_blocks(std::size_t blocks, std::size_t all);
-/// Prints "LABEL X (perplexity Y, Z bits per byte)", what it is over, and with the text's own
-/// entropy how far it is from the best possible.
+/// Prints "LABEL X (perplexity Y, Z bits per byte)", what it is over, and, given the text's own
+/// entropy, the distance from it.
 void print_loss(const std::string& label, double loss, double bits_per_byte,
                 const std::string& over, const std::optional<double>& entropy);
 
-/// The command `train`, on each rank, of which the first alone prints and writes.  Returns the exit
-/// code: 0; 128 + the signal that ended it early; 1 if something could not be saved.  Throws
-/// xgrad::Error for files and texts, and NotFinite; the checkpoint is then the last that was good.
+/// The command `train`, on each rank; only the first prints and writes.  Returns the exit code: 0;
+/// 128 + the signal that ended it early; 1 if something could not be saved.  Throws xgrad::Error
+/// for files and texts, and NotFinite; the checkpoint is then the last good one.
 int train(const TrainOptions& options, Ranks& ranks);
 
 /// Trains on the run's first batch alone, with its model and its learning rate but without dropout,
 /// weight decay and a schedule, until the loss is as low as it can be or --max-iters steps (500)
 /// are made.  Prints a verdict; the exit code: 0 if the loss went down, 1 if not, 128 + a signal.
 /// Writes no files.
-int overfit_one_batch(Start& start, Ranks& ranks);
+int overfit_one_batch(PreparedRun& run, Ranks& ranks);
 
 }  // namespace char_transformer

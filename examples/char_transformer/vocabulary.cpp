@@ -71,7 +71,7 @@ text::Ids Vocabulary::encode_text(const std::string& utf8) const {
   return text::Ids(in_template(std::move(list)));
 }
 
-std::size_t Vocabulary::left_out(const std::string& utf8) const {
+std::size_t Vocabulary::dropped_bytes(const std::string& utf8) const {
   if (!pairs())
     return 0;
   std::array<bool, 256> known{};
@@ -82,10 +82,10 @@ std::size_t Vocabulary::left_out(const std::string& utf8) const {
       std::ranges::count_if(utf8, [&](char c) { return !known[static_cast<unsigned char>(c)]; }));
 }
 
-void warn_of_left_out(const std::string& what, const std::string& utf8,
-                      const Vocabulary& vocabulary) {
-  if (const std::size_t n = vocabulary.left_out(utf8); n > 0)
-    warn(fmt::format("{}: the vocabulary has no tokens for {} of {}, which are left out", what,
+void warn_of_dropped(const std::string& what, const std::string& utf8,
+                     const Vocabulary& vocabulary) {
+  if (const std::size_t n = vocabulary.dropped_bytes(utf8); n > 0)
+    warn(fmt::format("{}: the vocabulary has no tokens for {} of {}, which are dropped", what,
                      format_count(n), format_count(utf8.size(), "byte")));
 }
 
@@ -124,14 +124,14 @@ std::string Vocabulary::piece(std::int64_t id) const {
 std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) const {
   std::vector<std::string> shown(ids.size());
   std::string all;
-  std::vector<std::size_t> token_of;  // each byte's
+  std::vector<std::size_t> token_of;  // of each byte
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= 0)  // else nobody knows it
+    if (ids[i] >= 0)  // other ids have no bytes
       all += bytes(ids[i]);
     token_of.resize(all.size(), i);
   }
   for (std::size_t at = 0, length = 1; at < all.size(); at += length) {
-    std::string character;  // the shortest that is UTF-8
+    std::string character;  // the shortest valid UTF-8
     for (length = 1; length <= 4 && at + length <= all.size() && character.empty(); ++length)
       if (const std::string part = all.substr(at, length); text::replace_invalid_utf8(part) == part)
         character = part;

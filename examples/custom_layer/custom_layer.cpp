@@ -1,5 +1,5 @@
-// Layers of your own: parts, a call, and visit; the functions that follow from these; the messages
-// for a layer with a mistake.
+// User-defined layers: parts, a call, and visit; functions that follow from these; messages for
+// layers with a mistake.
 
 #include <fmt/format.h>
 
@@ -27,8 +27,8 @@ struct GatedMLP {
   }
 };
 
-// Blocks one after the other.  Scales is a parameter of its own, shift a constant that is saved
-// with the model, dropout depends on the training flag.
+// A sequence of blocks.  `scales` is a parameter of its own, `shift` a constant that is saved with
+// the model; dropout depends on the training flag.
 struct Tower {
   std::vector<GatedMLP> blocks;
   Tensor scales = ones({4}).requires_grad_();
@@ -51,7 +51,7 @@ struct Tower {
   }
 };
 
-// The output's weight is the embedding's: one line names the member, another says what it is.
+// The output's weight is the embedding's: one line names the member, another declares the tie.
 struct Tied {
   nn::Embedding embedding{5, 4};
   nn::Linear output{4, 5, false};
@@ -64,7 +64,7 @@ struct Tied {
   }
 };
 
-// Its visit forgets the scales.
+// A mistake: visit omits the scales.
 struct Forgetful {
   nn::Linear inner{4, 4};
   Tensor scales = ones({4}).requires_grad_();
@@ -72,7 +72,7 @@ struct Forgetful {
   static void visit(auto& self, auto&& v) { v("inner", self.inner); }
 };
 
-// The mean is taken over the batch, and cut from the graph.
+// A mistake: the mean is taken over the batch and detached from the graph.
 struct Nosy {
   nn::Linear inner{4, 4};
   Tensor operator()(const Tensor& x) const { return inner(x) - mean(x.detach(), {0}, true); }

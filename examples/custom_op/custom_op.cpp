@@ -1,5 +1,4 @@
-// Ops of your own, two of them wrong at first: what the checks say, and the ops once they are
-// mended.
+// User-defined ops, two of them wrong at first: the checks' messages, and the corrected ops.
 
 #include <cmath>
 #include <functional>
@@ -17,9 +16,9 @@ namespace {
 
 // squareplus(x) = (x + √(x² + 4)) / 2, a smooth relu.  Barron, 2021.
 //
-// Two formulas, one under the other: the value, and the gradient of x for the gradient g of the
-// output.  Each is read twice: on SIMD registers, where it is one fast loop over float32 or
-// float64, and on Tensors, where the gradient is a graph and can be differentiated again.
+// Two formulas, one below the other: the value, and the gradient of x for the gradient g of the
+// output.  Each has two uses: on SIMD registers it is one fast loop over float32 or float64, and on
+// Tensors the gradient is a graph that can be differentiated again.
 Tensor squareplus(const Tensor& x) {
   return elementwise(
       "squareplus", x, [](const auto& a) { return (a + sqrt(a * a + c(a, 4))) * c(a, 0.5); },
@@ -36,8 +35,8 @@ Tensor wrong_squareplus(const Tensor& x) {
           [](const auto& g, const auto& a) { return g * (c(a, 1) + a / sqrt(a * a + c(a, 4))); }));
 }
 
-// softmax(x / 2) along the last dimension, by record(): a forward and a backward in ordinary ops,
-// which are read twice, too.  The output comes from the ctx, with its graph.
+// softmax(x / 2) along the last dimension, by record(): a forward and a backward made of ops, which
+// have two uses, too.  The output comes from the ctx, with its graph.
 Tensor soft_softmax(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) { return softmax(in[0] / 2, -1); };
   const auto backward = [](Context& ctx) {
@@ -47,8 +46,8 @@ Tensor soft_softmax(const Tensor& x) {
   return record("soft_softmax", {x}, forward, backward, {.saves_output = true});
 }
 
-// The same with a mistake: it keeps the numbers of the output, which have no graph.  As good in an
-// ordinary run, a constant under create_graph.
+// The same with a mistake: it saves the output's numbers, which have no graph.  That is right in an
+// ordinary run, but a constant under create_graph.
 Tensor wrong_soft_softmax(const Tensor& x) {
   const auto forward = [](std::span<const Tensor> in) { return softmax(in[0] / 2, -1); };
   const auto backward = [y = Saved(softmax(x.detach() / 2, -1))](Context& ctx) {
@@ -59,7 +58,7 @@ Tensor wrong_soft_softmax(const Tensor& x) {
 }
 
 // log(cosh(x)), forward and backward in xtensor expressions.  These compute numbers and no graph,
-// so for derivatives of the gradient the formula is written on Tensors as well.
+// so derivatives of the gradient need the formula on Tensors as well.
 Tensor log_cosh(const Tensor& x) {
   const auto forward = []<class T>(std::span<const Tensor> in) {
     const auto a = in[0].array<T>();
@@ -74,8 +73,8 @@ Tensor log_cosh(const Tensor& x) {
   return record("log_cosh", {x}, forward, backward);
 }
 
-// y(1) of dy/dt = tanh(y w), y(0) = x, in Euler's steps.  Only x and w are kept: the backward makes
-// the steps again and differentiates them one by one, from the last (the adjoint method).
+// y(1) of dy/dt = tanh(y w), y(0) = x, by Euler's method.  Only x and w are kept: the backward
+// repeats the steps and differentiates them one by one, from the last (the adjoint method).
 constexpr int steps = 8;
 Tensor euler(const Tensor& y, const Tensor& w) { return y + tanh(matmul(y, w)) / steps; }
 Tensor ode(const Tensor& x, const Tensor& w) {
@@ -89,7 +88,7 @@ Tensor ode(const Tensor& x, const Tensor& w) {
     std::vector<Tensor> path{x.tensor()};
     while (path.size() < steps)
       path.push_back(euler(path.back(), w.tensor()));
-    const auto input = [&](const Tensor& t) {  // of one step alone: y depends on w, and not on v
+    const auto input = [&](const Tensor& t) {  // of this step alone: y depends on w, but not on v
       return ctx.create_graph() && t.requires_grad() ? clone(t) : t.detach().requires_grad_();
     };
     Tensor a = ctx.gradient(), of_w = zeros_like(w.tensor());
@@ -108,7 +107,7 @@ Tensor ode(const Tensor& x, const Tensor& w) {
 
 using Op = std::function<Tensor(const Tensor&)>;
 
-// Whether all is right.
+// Prints the checks' messages; returns whether all is right.
 bool check(const char* name, const Op& op) {
   Generator generator(1);
   const Tensor x = randn({3, 5}, generator, DType::float64).requires_grad_();
@@ -117,8 +116,8 @@ bool check(const char* name, const Op& op) {
   const auto network = [&](const Inputs& in) { return softmax(op(linear(in[0], in[1])), -1); };
 
   std::cout << name << '\n';
-  // Is the gradient right?  If not, why?  The second order holds the gradient's gradient to
-  // differences of the gradient as it is, so it may be right where the first is wrong.
+  // Is the gradient right?  If not, why?  The second-order check compares with differences of the
+  // gradient as it is, so it may pass where the first fails.
   const GradcheckReport first = gradcheck(alone, {x}), second = gradgradcheck(alone, {x});
   for (const auto* report : {&first, &second}) {
     std::cout << (report == &first ? "  first order:  " : "  second order: ");

@@ -19,7 +19,7 @@ int main(int argc, char** argv) try {
 
   const Tensor x = linspace(-3, 3, 256).unsqueeze(1), y = sin(2 * x);
   optim::AdamW optimizer(nn::parameters(net), {.lr = 1e-2});
-  const std::string file = argc > 1 ? argv[1] : "";  // with one, it goes on where it was stopped
+  const std::string file = argc > 1 ? argv[1] : "";  // with one, it resumes a stopped run
   std::uint64_t step = std::filesystem::exists(file) ? io::restore(file, net, optimizer).step : 0;
   for (; step <= 500; ++step) {
     const Tensor loss = mse_loss(net(x), y);

@@ -1,5 +1,5 @@
-// Attention under the lens: the gradient of every attention layer, in all inputs and parameters,
-// under masks of every kind, to second order.  Prints a table; fails if one gradient is wrong.
+// Checks the gradient of every attention layer, by all inputs and parameters, under masks of every
+// kind, to second order.  Prints a table; fails if a gradient is wrong.
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ Mask scattered(const Dims& sizes) {
   return allowed(sizes,
                  [](std::size_t row, std::size_t key) { return (3 * row + 5 * key) % 4 != 0; });
 }
-Mask without_row(const Dims& sizes) {  // the third query may look at nothing
+Mask without_row(const Dims& sizes) {  // the third query sees no key
   return allowed(sizes, [](std::size_t row, std::size_t key) { return row != 2 && key != 1; });
 }
 Mask padded(const Dims& sizes) {  // the last two keys are padding
@@ -53,13 +53,13 @@ Mask padded(const Dims& sizes) {  // the last two keys are padding
   return allowed(sizes, [keys](std::size_t, std::size_t key) { return key + 2 < keys; });
 }
 
-// Each head has its own, (B * H, T, T)
+// One mask for each head, (B * H, T, T).
 Mask per_head(const Sizes& s) {
   return allowed({s.batch * s.heads, s.length, s.length}, [](std::size_t row, std::size_t key) {
     return row % 3 == key % 2 || (row + key) % 4 == 1;
   });
 }
-// To be added to scores: -inf where a mask forbids, for the third query everywhere.
+// An additive mask: -inf where a key is forbidden, and for the third query everywhere.
 Tensor infinite(const Dims& sizes) {
   return masked_fill(normal(sizes), ~without_row(sizes), -INFINITY);
 }
@@ -70,7 +70,7 @@ template <nn::Layer M>
 Case of_layer(const std::string& name, const std::string& mask, M model, const Inputs& inputs,
               const std::function<std::vector<Tensor>(const M&, const Inputs&)>& call) {
   nn::to(model, DType::float64);
-  for (const Tensor& p : nn::parameters(model))  // biases that are zero would hide mistakes
+  for (const Tensor& p : nn::parameters(model))  // zero biases would hide mistakes
     nn::init::normal_(p, 0, 0.4);
   const auto check = [model, inputs, call](bool second_order, const GradcheckOptions& options) {
     const TensorFunction f([&](const Inputs& in) { return call(model, in); });
@@ -80,7 +80,7 @@ Case of_layer(const std::string& name, const std::string& mask, M model, const I
   return {name, mask, check};
 }
 
-// A softmax whose backward forgets a term, for --wrong: the table must show it.
+// A softmax whose backward lacks a term, for --wrong: the table must show it.
 Tensor wrong_softmax(const Tensor& x, std::int64_t dim) {
   return record(
       "wrong_softmax", {x}, [dim](std::span<const Tensor> in) { return softmax(in[0], dim); },
@@ -122,7 +122,7 @@ void add_self_attention(std::vector<Case>& cases, const Sizes& s) {
   add("a row of nothing", {.mask = without_row({s.length, s.length})});
 }
 
-// With three inputs ("cross"), and with one, which takes other paths.
+// With three inputs ("cross"), and with one, which takes other code paths.
 void add_multi_head_attention(std::vector<Case>& cases, const Sizes& s) {
   using Layer = nn::MultiHeadAttention;
   const Dims size = {s.batch, s.length, s.width}, square = {s.length, s.length};
@@ -245,7 +245,7 @@ struct Options {
   double eps = 1e-6;
 };
 
-// The number of checks that failed.
+// Returns the number of failed checks.
 std::size_t print_table(const std::vector<Case>& cases, const Options& options) {
   std::cout << fmt::format("{:<29} {:<32} {:>5} {:>9} {:>9} {:>8}  {}\n", "layer", "mask", "order",
                            options.fast ? "products" : "elements", "worst", "seconds", "verdict");
@@ -273,7 +273,7 @@ std::size_t print_table(const std::vector<Case>& cases, const Options& options) 
   return failed;
 }
 
-// The cost of a check of one TransformerBlock: width 32, 4 heads, a sequence of 8.
+// Measures a check of one TransformerBlock: width 32, 4 heads, a sequence of 8.
 bool print_times() {
   nn::TransformerBlock block(32, 4);
   nn::to(block, DType::float64);
@@ -307,7 +307,7 @@ int main(int argc, char** argv) try {
       ->check(CLI::Range(1e-300, 1.0));
   app.add_flag("--first-order", options.first_order, "no second derivatives");
   app.add_flag("--wrong", wrong, "a wrong gradient in CausalHead's softmax, to see it found");
-  app.add_flag("--time", options.time, "only what a check of a TransformerBlock of width 32 costs");
+  app.add_flag("--time", options.time, "only the cost of checking a TransformerBlock of width 32");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

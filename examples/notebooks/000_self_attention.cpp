@@ -1,5 +1,5 @@
-// Notebook 000: self-attention with widths of its own for keys and values and an output projection;
-// it returns the attention weights beside the output.
+// Notebook 000: self-attention with separate widths for keys and values and an output projection;
+// it also returns the attention weights.
 
 #include <cmath>
 #include <optional>
@@ -17,9 +17,9 @@ struct SelfAttention {
   Size d_k;
   Size d_v;
 
-  nn::Linear W_q;  // what a position asks for
-  nn::Linear W_k;  // what it can be found by
-  nn::Linear W_v;  // what it tells those who find it
+  nn::Linear W_q;  // what a position looks for
+  nn::Linear W_k;  // what a position can be found by
+  nn::Linear W_v;  // what a position passes on
 
   nn::Linear W_o;  // back to the model's width
 

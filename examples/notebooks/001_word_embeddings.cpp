@@ -1,5 +1,5 @@
 // Notebook 001: attention over three words with plain weight matrices.  Its weights were drawn
-// without a seed, so after running its cells this program looks for weights that give its tables.
+// without a seed, so after its cells this program searches for weights that give its tables.
 
 #include <cmath>
 #include <iostream>
@@ -28,7 +28,7 @@ static void cells() {
   Tensor K = matmul(embeddings, W_k);
   Tensor V = matmul(embeddings, W_v);
 
-  // ---- how well each query fits each key ----
+  // ---- the fit of each query to each key ----
   Tensor scores = matmul(Q, K.t());  // (3, 3)
 
   // ---- scaled ----
@@ -46,8 +46,8 @@ static void cells() {
   print("\nSelf-Attention Output:\n", output);
 
   // ---- which weights give the notebook's tables? ----
-  // The same lines, run until they print the same digits; after each run, W_q, W_k and W_v take a
-  // step downhill on the squared distance from what the notebook shows:
+  // Repeats the same lines until they print the same digits; after each run, W_q, W_k and W_v take
+  // a step downhill on the squared distance from the notebook's tables:
   const Tensor shown_weights = tensor({{0.1324, 0.1646, 0.7029},  //
                                        {0.0565, 0.0028, 0.9407},
                                        {0.3616, 0.0502, 0.5882}});
@@ -82,7 +82,7 @@ static void cells() {
   print("\nWith the weights found, Attention Weights:\n", attention_weights.detach());
   print("\nSelf-Attention Output:\n", output.detach());
 
-  // Many weights give these tables; which ones are found depends on rounding, and so on the
+  // Many weights give these tables; the search finds some that depend on rounding, and so on the
   // machine.
   std::clog << "found in " << step << " steps: W_q = " << W_q.detach() << "\nW_k = " << W_k.detach()
             << "\nW_v = " << W_v.detach() << '\n';

@@ -1,5 +1,5 @@
 // Notebook 003: attention from its formula to a layer of several heads: loops against matrix
-// products, the causal mask as a summand, heads side by side, and a heat map.
+// products, an additive causal mask, concatenated heads, and a heat map.
 
 #include <cmath>
 #include <optional>
@@ -34,8 +34,7 @@ struct SelfAttention {
     notebook::assert_that(d_model % heads == 0, "num_heads divides d_model");
   }
 
-  // Besides the output it returns A, which section 7 shows.  The mask is 0 where attention is
-  // forbidden.
+  // Also returns A, which section 7 shows.  The mask is 0 where attention is forbidden.
   nn::Attended operator()(const Tensor& x, const std::optional<Tensor>& mask = {}) const {
     // x (B, N, d_model)
     const Size B = x.size(0), N = x.size(1);
@@ -48,7 +47,7 @@ struct SelfAttention {
     if (mask.has_value())
       scores = scores.masked_fill(*mask == 0, -INFINITY);
     const Tensor A = softmax(scores, -1);
-    // the heads side by side again: (B, N, d_model)
+    // the heads concatenated again: (B, N, d_model)
     Tensor context = matmul(A, V);
     context = context.transpose(1, 2).reshape({B, N, -1});
     return {Wo(context), A};

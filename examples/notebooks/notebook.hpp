@@ -31,7 +31,7 @@ void assert_that(bool truth, const std::string& what);
 /// Runs the cells of a program that takes no arguments.  Returns the exit code: 0, 1 after an
 /// error, 2 if there are arguments.
 int run(int argc, char** argv, const std::function<void()>& cells);
-/// The same with one argument, which may be left out: the path of a picture, and --overwrite.
+/// The same with one optional argument: the path of a picture, and --overwrite.
 int run(int argc, char** argv,
         const std::function<void(const std::optional<std::string>& picture)>& cells);
 

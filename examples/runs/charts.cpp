@@ -17,7 +17,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool is_finite(double y) { return std::isfinite(y); }
 
-/// A series of each run that has it.
+/// A series for each run that has it.
 Curves curves_of(const std::vector<Run>& runs, Series Metrics::*which, const char* label) {
   Curves curves{.lines = {}, .options = {.x_label = "step", .y_label = label}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -26,14 +26,14 @@ Curves curves_of(const std::vector<Run>& runs, Series Metrics::*which, const cha
       continue;
     series.color = i;
     series.name = runs[i].name;
-    // Curves that agree cover each other: the first is thick, so that it shows under the others.
+    // Equal curves cover each other: the first is thick, so that it shows under the others.
     series.thickness = runs.size() > 1 && i == 0 ? 5 : 1.5;
     curves.lines.push_back(std::move(series));
   }
   return curves;
 }
 
-/// Losses far above those that runs begin with are of runs that diverged.
+/// A limit beyond which a loss means that the run diverged.
 double highest_sane(const std::vector<Run>& runs) {
   std::vector<double> firsts;
   for (const Run& run : runs) {
@@ -54,7 +54,7 @@ std::string chart_html(const char* title, Curves curves) {
   auto& options = curves.options;
   options.title = title;
   options.y_label = "";
-  // Two stand beside each other on a screen, and on a telephone its text can be read.
+  // Two charts fit side by side on a screen, and the text is readable on a telephone.
   options.width = 380;
   options.height = 200;
   options.left = 50;
@@ -91,7 +91,7 @@ Curves loss_curves(const std::vector<Run>& runs) {
     add(runs[i].metrics.validation, "validation", 1.5);
     add(runs[i].metrics.final_validation, "final validation", 3);
   }
-  // The chart ends at the limit, if something goes beyond it.
+  // The chart ends at the limit, if something exceeds it.
   const double limit = highest_sane(runs);
   std::vector<double> most(runs.size(), -infinity);
   for (const Series& line : curves.lines)
@@ -108,7 +108,7 @@ Curves loss_curves(const std::vector<Run>& runs) {
 
 std::string charts_html(const std::vector<Run>& runs) {
   Curves rates = curves_of(runs, &Metrics::lr, "rate");
-  rates.options.y_low = 0;  // a rate that hardly changes is a level line
+  rates.options.y_low = 0;  // a nearly constant rate is a level line
   return "<h2>Curves</h2>\n<div class=\"charts\">\n" + chart_html("Loss", loss_curves(runs)) +
          chart_html("Learning rate", std::move(rates)) +
          chart_html("Gradient norm, before clipping",

@@ -42,7 +42,7 @@ std::string format_duration(double seconds) {
 
 std::string format_value(const xgrad::io::Json& value) {
   if (const auto* const x = value.as<double>())
-    return fmt::format("{:.15g}", *x);  // without the digits of what is no decimal number
+    return fmt::format("{:.15g}", *x);  // hides the last digits of rounding
   const auto* const text = value.as<std::string>();
   return text != nullptr ? xgrad::printable(*text)
                          : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced);

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers for people, and what others read as well.
+// Formats numbers for people, and parses small files.
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 
 namespace runs {
 
-/// "1,115,394"; what is no whole number of things has four digits.
+/// "1,115,394"; a fraction has four digits.
 std::string format_count(double n);
-/// The same of other numbers, and with what they count: "1 step", "1,000 steps".
+/// The same for other types, with a unit: "1 step", "1,000 steps".
 template <class N>
 std::string format_count(N n, std::string_view one = "") {
   const std::string number = format_count(static_cast<double>(n));
@@ -21,16 +21,16 @@ std::string format_count(N n, std::string_view one = "") {
 std::string format_si(double x, std::string_view unit);
 /// "45s", "1m12s", "2h05m", "3d04h".
 std::string format_duration(double seconds);
-/// A text as it is, printable; all else as JSON.
+/// A string as it is, printable; everything else as JSON.
 std::string format_value(const xgrad::io::Json& value);
 
-/// A file of at most a megabyte, or the first of a larger one.  FileError if it cannot be read.
+/// A file, up to its first megabyte.  FileError if it cannot be read.
 std::string read_small_file(const std::string& path);
-/// The JSON object that a text is, or a small file holds, such as config.json; null if it is none,
-/// or no such file is there.  FileError if the file cannot be read.
+/// The JSON object in a text or in a small file such as config.json; null if it is no object, or
+/// the file does not exist.  FileError if the file cannot be read.
 xgrad::io::Json parse_object(std::string_view text);
 xgrad::io::Json read_object(const std::string& path);
-/// The text under a key; empty without one.
+/// The string under a key; empty without one.
 std::string text_in(const xgrad::io::Json& json, const char* key);
 
 }  // namespace runs

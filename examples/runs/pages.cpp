@@ -1,4 +1,4 @@
-// Runs as a page, and as a table in characters.
+// Runs as a page, and as a plain-text table.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,7 +19,7 @@ namespace {
 using xgrad::io::Json;
 using xgrad::pages::escaped;
 
-/// Numbers are not broken: on a narrow window the table scrolls, beside its first column.
+/// Numbers are not broken: in a narrow window the table scrolls, and its first column stays.
 constexpr std::string_view style =
     R"~~~(.scroll table { overflow-wrap: normal; }
 .scroll th[scope=row], .scroll tr:first-child th:first-child { position: sticky; left: 0; background: var(--paper); }
@@ -29,8 +29,8 @@ summary b { font-weight: 600; margin-right: .75em; }
 th[scope=row] { font-weight: 500; white-space: nowrap; }
 )~~~";
 
-/// Whether two of the runs had different texts: by the checksums of their checkpoints; where one
-/// has none, or for no `sum`, by a key of their configurations.
+/// Whether two runs had different texts: by the checksums of their checkpoints; if one has none, or
+/// for no `sum`, by a key of their configurations.
 bool other_texts(const std::vector<Run>& runs, std::string Run::*sum, const char* key) {
   const auto differ = [&](const Run& a, const Run& b) {
     if (sum != nullptr && !(a.*sum).empty() && !(b.*sum).empty())
@@ -43,24 +43,25 @@ bool other_texts(const std::vector<Run>& runs, std::string Run::*sum, const char
   });
 }
 
-/// Remarks below the table: flags that changed on the way, and losses that do not compare.
+/// Remarks below the table: flags that changed during a run, and losses that are not comparable.
 std::vector<std::string> remarks(const std::vector<Run>& runs) {
   std::vector<std::string> all;
   for (const Run& run : runs)
     for (const std::string& change : run.metrics.changes)
       all.push_back(fmt::format("{} changed {}", run.name, change));
   if (other_texts(runs, &Run::text, "data"))
-    all.push_back("They were trained on different texts (--data): their losses do not compare.");
+    all.push_back(
+        "They were trained on different texts (--data): their losses are not comparable.");
   else if (other_texts(runs, &Run::val_text, "val_data"))
     all.push_back(
-        "They were validated on different texts (--val-data): their validation losses do not "
+        "They were validated on different texts (--val-data): their validation losses are not "
         "compare.");
   else if (other_texts(runs, nullptr, "tokens") || other_texts(runs, nullptr, "vocab_size"))
-    all.push_back("Their vocabularies differ: bits per byte compare, losses do not.");
+    all.push_back("Their vocabularies differ: bits per byte are comparable, losses are not.");
   return all;
 }
 
-/// The first, the last, and of many some between them; of a text that is long its beginning.
+/// The first and the last sample and, of many, some between them; of a long text the beginning.
 std::string samples(const Run& run) {
   constexpr std::size_t most_samples = 40, most_bytes = 8000;
   const std::size_t n = run.samples.size(), shown = std::min(n, most_samples);
@@ -93,7 +94,7 @@ std::string table_of(std::string_view heading, const Json& object) {
 
 std::size_t width_of(std::string_view text) { return xgrad::pages::characters(text).size(); }
 
-/// To so many characters: the end of a path says more than its beginning.
+/// To this many characters: the end of a path says more than its beginning.
 std::string shortened(const std::string& text, std::size_t most) {
   const std::u32string all = xgrad::pages::characters(text);
   return all.size() <= most ? text
@@ -114,20 +115,19 @@ xgrad::pages::Page page(const std::vector<Run>& runs) {
   }
   body += "</tr>\n</table>\n</div>\n";
   for (const Run& run : runs)
-    if (!run.metrics.left_out.empty())
+    if (!run.metrics.skipped.empty())
       body += fmt::format("<p class=\"bad\">metrics.jsonl of {}: {}.</p>\n", escaped(run.name),
-                          run.metrics.left_out);
+                          run.metrics.skipped);
   for (const std::string& remark : remarks(runs))
     body += fmt::format("<p class=\"bad\">{}</p>\n", escaped(remark));
   body += charts_html(runs);
   if (one)
     body += samples(runs[0]) + table_of("Configuration", runs[0].config) +
             table_of("Environment", runs[0].environment);
-  return xgrad::pages::with_charts(
-      {.title = one ? fmt::format("Run {}", runs[0].name)
-                    : fmt::format("{} runs beside each other", runs.size()),
-       .body = std::move(body),
-       .styles = {style}});
+  return xgrad::pages::with_charts({.title = one ? fmt::format("Run {}", runs[0].name)
+                                                 : fmt::format("{} runs compared", runs.size()),
+                                    .body = std::move(body),
+                                    .styles = {style}});
 }
 
 std::string table_text(const std::vector<Run>& runs) {

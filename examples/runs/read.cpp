@@ -24,7 +24,7 @@ constexpr const char* file_names[] = {"metrics.jsonl",          "config.json",
 
 bool is_null(const Json& json) { return json.as<std::nullptr_t>() != nullptr; }
 
-/// NaN and Infinity, which JSON does not have and Python writes, are null.
+/// Python's NaN and Infinity, which JSON lacks, become null.
 Json parse_row(std::string text) {
   Json row = parse_object(text);
   if (!is_null(row))
@@ -39,8 +39,8 @@ Json parse_row(std::string text) {
   return parse_object(text);
 }
 
-/// Gives f each line that is not blank: an object, or null for what is none.  A last line without
-/// its newline that is no object is passed over: a run may be writing it.  FileError if the file
+/// Calls f with each line that is not blank: an object, or null if it is none.  Skips a last line
+/// without its newline that is no object, because a run may be writing it.  FileError if the file
 /// cannot be read.
 void for_each_line(const std::string& path,
                    const std::function<void(std::size_t number, const Json& row)>& f) {
@@ -65,8 +65,8 @@ void read_samples(const std::string& path, Run& run) {
   });
 }
 
-/// Reads the entries of a checkpoint's header about the texts, if there is one: checksums of the
-/// ids, and the vocabulary.
+/// Reads the entries about texts in a checkpoint's header, if there is one: checksums of the ids,
+/// and the vocabulary.
 void read_checkpoint(const std::string& path, Run& run) {
   try {
     const xgrad::io::SafetensorsFile file(path);
@@ -81,7 +81,7 @@ void read_checkpoint(const std::string& path, Run& run) {
   }
 }
 
-/// The last parts of a folder's path.
+/// The last `parts` parts of a folder's path.
 std::string name_of(const std::string& folder, int parts) {
   fs::path path = fs::absolute(folder).lexically_normal(), name;
   if (!path.has_filename())  // "runs/000/"
@@ -114,7 +114,7 @@ Metrics read_metrics(const std::string& path) {
                                       {&metrics.final_validation, "final_val_loss"},
                                       {&metrics.bits_per_byte, "bits_per_byte"}})
       if (add(*series, key))
-        ++series->xs.back();  // after the step; the training loss is the one before its update
+        ++series->xs.back();  // after the step; the training loss is from before its update
     add(metrics.lr, "lr");
     add(metrics.grad_norm, "grad_norm");
     add(metrics.ms, "ms");
@@ -131,8 +131,8 @@ Metrics read_metrics(const std::string& path) {
     throw xgrad::FileError(bad == 0 ? fmt::format("{}: it has no lines", path)
                                     : fmt::format("{}: line {} is not {}", path, first_bad, row));
   if (bad > 0)
-    metrics.left_out = fmt::format("line {} is not {}, and is left out{}", first_bad, row,
-                                   bad > 1 ? fmt::format("; so are others, {} in all", bad) : "");
+    metrics.skipped = fmt::format("line {} is not {}, and is skipped{}", first_bad, row,
+                                  bad > 1 ? fmt::format("; so are others, {} in all", bad) : "");
   return metrics;
 }
 

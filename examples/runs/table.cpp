@@ -18,7 +18,7 @@ std::string last_of(const xgrad::pages::Series& series) {
 }
 std::string or_none(const std::string& text) { return text.empty() ? "-" : text; }
 
-/// Where the validation loss was lowest; none without one that is finite.
+/// The index of the lowest validation loss; none if no loss is finite.
 std::optional<std::size_t> best_at(const Run& run) {
   const std::vector<double>& losses = run.metrics.validation.ys;
   std::optional<std::size_t> best;
@@ -42,7 +42,7 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
   const double made = m.loss.xs.back() + 1;
   const auto planned = run.config.number("max_iters");
   const std::optional<std::size_t> best = best_at(run);
-  // The last losses that are finite: a twentieth of all, at most a hundred.
+  // The last finite losses: a twentieth of all, at most a hundred.
   std::vector<double> last;
   for (std::size_t i = m.loss.ys.size();
        i-- > 0 && last.size() < std::clamp<std::size_t>(m.loss.ys.size() / 20, 1, 100);)
@@ -66,7 +66,7 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
           {"final validation loss", last_of(m.final_validation)},
           {"  over", or_none(m.final_validation_over)},
           {"  bits per byte", last_of(m.bits_per_byte)},
-          {"training loss", number(sum(last) / static_cast<double>(last.size()))},  // NaN of none
+          {"training loss", number(sum(last) / static_cast<double>(last.size()))},  // NaN: none
           {"  mean of the last", last.size() > 1 ? format_count(last.size(), "step") : "-"},
           {"losses not finite", infinite == 0 ? "-" : format_count(infinite)},
           {"tokens/s",
@@ -75,7 +75,7 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
           {"time of all steps", timed ? format_duration(sum(times) / 1000) : "-"}};
 }
 
-/// A star at the lowest of losses of one kind.
+/// Marks the lowest of comparable losses with a star.
 void mark_lowest(const std::vector<Run>& runs, Row& row) {
   std::vector<std::pair<double, std::size_t>> losses;
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -107,7 +107,7 @@ std::vector<Row> table(const std::vector<Run>& runs) {
   std::erase_if(rows, [](const Row& row) {
     return std::ranges::all_of(row.values, [](const std::string& value) { return value == "-"; });
   });
-  std::vector<std::string> keys;  // of all configurations, in the order in which they come
+  std::vector<std::string> keys;  // of all configurations, in order of appearance
   for (const Run& run : runs)
     if (const auto* const entries = run.config.as<xgrad::io::JsonObject>())
       for (const auto& [key, value] : *entries)

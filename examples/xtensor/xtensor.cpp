@@ -8,13 +8,13 @@
 using namespace xgrad;
 
 int main() {
-  // In: what is given away is not copied, anything else once.
+  // In: a container that is moved in is not copied; all else is, once.
   xt::xarray<float> matrix = {{1, 2, 3}, {4, 5, 6}};
   const Tensor half = 0.5F * matrix;             // any expression
-  Tensor w = std::move(matrix);                  // a container that is given away
+  Tensor w = std::move(matrix);                  // a container that is moved in
   const Tensor x(std::vector<float>{1, 0, -1});  // a vector, too
   const std::shared_ptr<float> memory(new float[2]{10, 20}, std::default_delete<float[]>());
-  const Tensor b = from_blob(memory, {2});       // memory, with whoever owns it
+  const Tensor b = from_blob(memory, {2});       // memory, with its owner
   const Indices ids = xt::xarray<int>{1, 0};     // integers
   const Mask large = half.array<float>() > 1.F;  // truth values
 

@@ -1,4 +1,4 @@
-// Attention forward and backward, 4 causal heads of 32, as the text grows: time, and what is held
+// Attention forward and backward, 4 causal heads of 32, for growing texts: time, and memory kept
 // for the backward pass.
 
 #include <benchmark/benchmark.h>

@@ -1,5 +1,5 @@
-// The cost of an op when the arithmetic is nothing: a chain of multiply-adds on one element,
-// forward and backward, and a step of a tiny model.
+// The overhead of an op: a chain of multiply-adds on one element, forward and backward, and a step
+// of a tiny model.
 
 #include <benchmark/benchmark.h>
 
@@ -22,11 +22,11 @@ void chain_xgrad(benchmark::State& state) {
       2.0 * static_cast<double>(state.range(0)),
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
-// As many ops as a training step has, and so many that the graph does not fit into a cache.
+// As many ops as in a training step, and so many that the graph exceeds the caches.
 BENCHMARK(chain_xgrad)->Arg(500)->Arg(50'000)->Unit(benchmark::kMillisecond);
 
 // A training step of a tiny model: micrograd's example, a multilayer perceptron 2-16-16-1 with ReLU
-// and the max-margin loss on two moons of 50 points each, all in one batch.
+// and the max-margin loss on two moons of 50 points each, in one batch.
 void moons_step(benchmark::State& state) {
   using namespace xgrad;
   const Tensor angle = linspace(0, 3.14159265, 50), c = cos(angle), s = sin(angle),

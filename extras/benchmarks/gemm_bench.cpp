@@ -1,5 +1,5 @@
-// The machine's rate of matrix products: the linear layers of a step of `nano`, forward and
-// backward, a shard of 192 rows on each of one or two threads.  A step's rate is held against it.
+// The machine's rate of matrix products, to compare with a step's rate: the linear layers of a step
+// of `nano`, forward and backward, a shard of 192 rows on each of one or two threads.
 
 #include <benchmark/benchmark.h>
 
@@ -14,7 +14,7 @@ void nano_products(benchmark::State& state) {
   struct Layer {
     std::int64_t in, out;
   };
-  set_num_threads(1);  // those of the benchmark are enough
+  set_num_threads(1);  // the benchmark has its own
   double flops = 0;
   for ([[maybe_unused]] auto _ : state)
     for (const auto [in, out] :

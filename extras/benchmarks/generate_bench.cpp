@@ -1,6 +1,6 @@
 // Generation of one stream by the nano model: from one token to the end of the block, with the
-// key/value cache and without, and beyond the block, where the window is computed afresh.
-// generate_vs_pytorch.py puts PyTorch beside it.
+// key/value cache and without, and beyond the block, where the whole window is computed again.
+// generate_vs_pytorch.py compares with PyTorch.
 
 #include <benchmark/benchmark.h>
 

@@ -15,10 +15,10 @@ namespace learn {
 namespace {
 
 struct Meaning {
-  const char* pattern;  // within what the compiler says; names are in quotes
-  const char* words;    // $1: what the pattern has found
+  const char* pattern;  // matches a compiler's message; names are in quotes
+  const char* words;    // $1: the match in the pattern
 };
-// The first that fits; GCC's words first, then Clang's.
+// The first match counts; GCC's messages first, then Clang's.
 const std::vector<Meaning> meanings = {
     {"expected '([^']*)' (?:before|at end)|expected '([^']*)'$|expected '([^']*)' after",
      "a `$1` is missing here, or just before: look at the end of the line above, too"},
@@ -36,7 +36,7 @@ const std::vector<Meaning> meanings = {
     {"no match for 'operator([^']*)'|invalid operands",
      "these two cannot be combined with this operator: look at their types"},
     {"(?:cannot|could not) convert|no viable conversion|no suitable",
-     "a value of one type stands where another is needed"},
+     "a value of one type is used where another is needed"},
     {"use of deleted function|deleted (?:function|operator)|selected deleted",
      "this is forbidden on purpose: an assignment to a part, such as t[0] = x, would change a copy "
      "and not t"},
@@ -95,7 +95,7 @@ std::optional<Place> place(const std::string& line, const std::string& file) {
   return Place{std::stoul(found[1]), std::stoul(found[2]), found[3]};
 }
 
-// The first error in the file, of what a compiler said, in plain words.
+// The compiler's first error in the file, in plain words.
 std::string explain_errors(const std::string& said, const std::string& source,
                            const std::string& text) {
   std::optional<Place> in_file, way_there;  // an error in the file; the last line of it on the way
@@ -116,7 +116,7 @@ std::string explain_errors(const std::string& said, const std::string& source,
     if (!found && error != std::string::npos && elsewhere.empty())
       elsewhere = line.substr(error + 7);
   }
-  // A header complains of what the file gave it: that is the first error, if it came first.
+  // An error in a header is caused by the file: it counts as the first if it comes first.
   Place first = in_file ? *in_file : way_there ? *way_there : Place{};
   if (!elsewhere.empty() && way_there) {
     first = *way_there;
@@ -160,7 +160,7 @@ std::string compile(const Signals& signals, const std::string& source, const std
   argv.push_back(nullptr);
   const Ended ended = signals.run(
       [&] {
-        ::setenv("LC_ALL", "C", 1);  // messages as they are known above
+        ::setenv("LC_ALL", "C", 1);  // the messages that are known above
         ::setenv("TMPDIR", folder.c_str(), 1);
         ::execvp(argv[0], argv.data());
         return 98;

@@ -1,5 +1,5 @@
 #pragma once
-// Compiling a learner's file, and what is wrong with it in plain words.
+// Compiles a learner's file and explains errors in plain words.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace learn {
 
-/// Compiles a source into a library that can be loaded, with the compiler and the flags that xgrad
-/// was built with, unoptimised.  Empty if that went well; else what is wrong: one error, where it
-/// is in the file, and what it means.  Error if the compiler computes for more than `seconds`.
+/// Compiles a source into a loadable library, with the compiler and the flags of xgrad's build,
+/// unoptimised.  Returns an empty text, or one error: its place in the file, and its meaning.
+/// Error if the compiler computes for more than `seconds`.
 std::string compile(const Signals& signals, const std::string& source, const std::string& library,
                     const std::string& folder, double seconds);
 

@@ -1,8 +1,8 @@
 #pragma once
-// Shared by the exercises of the course: the functions that you write, and the parts of an
-// attention that are right.  `learn check N` compiles your file, loads it, and calls your function.
+// Shared by the exercises of the course: the functions that you write, and correct parts of an
+// attention.  `learn check N` compiles your file, loads it, and calls your function.
 //
-// A function keeps its name, arguments and result: that is how it is found.
+// A function must keep its name, arguments and result, by which it is found.
 
 #include <array>
 #include <cmath>
@@ -30,7 +30,7 @@ using Inputs = std::vector<Tensor>;
 
 /// The error of todo().
 struct NotWritten {};
-/// Stands where your lines go.
+/// The place of your lines.
 template <class T = Tensor>
 T todo() {
   throw NotWritten();
@@ -39,12 +39,12 @@ T todo() {
 /// Stage 3: a number in a graph.
 struct Number {
   double value = 0;
-  double grad = 0;  ///< d output / d this number, once it is known
+  double grad = 0;  ///< d output / d this number, once known
   /// The numbers that it was computed from, and d this number / d that input.
   std::vector<std::pair<Number*, double>> inputs = {};
 };
 
-/// Stage 9: a parameter, and what Adam keeps for it.
+/// Stage 9: a parameter and Adam's state for it.
 struct Adam {
   Tensor p;  ///< the parameter
   Tensor m;  ///< the running mean of the gradient
@@ -52,7 +52,7 @@ struct Adam {
 };
 constexpr double lr = 0.1, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
 
-// ---- the attention layers with a mistake each (stage 11) ----
+// ---- for the attention layers with one mistake each (stage 11) ----
 
 // Batch B = 4, time T = 3, heads H = 2 of D = 3 channels each, so C = H D = 6.
 constexpr std::size_t B = 4, T = 3, H = 2, D = 3, C = H * D;
@@ -79,7 +79,7 @@ inline Tensor hide_future(const Tensor& scores) {
 }
 
 /// softmax(q kᵀ / √D, the future hidden) v + bias, of H heads side by side: x (B, T, C),
-/// weight (3C, C), bias (C,), which may be left out -> (B, T, C).
+/// weight (3C, C), bias (C,), which is optional -> (B, T, C).
 inline Tensor reference(const Inputs& in) {
   const Scope scope("attn");
   const auto parts = chunk(linear(in[0], in[1]), 3, -1);  // 3 of (B, T, C)
@@ -92,7 +92,7 @@ inline Tensor reference(const Inputs& in) {
 
 }  // namespace exercise
 
-// Found by these names, without C++'s encoding of their arguments.
+// The functions are found by these names, without C++'s encoding of argument types.
 #if defined(__clang__)
 #pragma GCC diagnostic ignored "-Wreturn-type-c-linkage"
 #endif

@@ -1,5 +1,5 @@
 #pragma once
-// Judging a learner's functions, which have been compiled and loaded.
+// Judges a learner's functions, which have been compiled and loaded.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace learn {
 
-/// The answer about a file: whether it is right, and why, in plain words.
+/// The verdict on a file, with reasons in plain words.
 struct Answer {
   bool right = false;
   std::string said;
@@ -47,25 +47,24 @@ using Judge = Answer (*)(const Work&);
 /// The judge of a stage, "5" or "11.3".
 Judge judge_of(std::string_view stage);
 
-// ---- what judges have in common (judging.cpp) ----
+// ---- shared by judges (judging.cpp) ----
 
 /// Checks the gradient of an op: by gradcheck() alone, by explain_gradient() among other layers;
-/// that it is not zero or cut off; and that it stays the same if an input is updated before the
-/// backward.  `name` is the function's.
+/// that it is not zero or cut off; and that an update of an input before the backward does not
+/// change it.  `name` is the function's.
 Answer judge_gradient(const std::string& name, const xgrad::TensorFunction& f,
                       const exercise::Inputs& inputs);
-/// Whether both give the same numbers, by compare(); and shapes before.
+/// Checks that both give the same shapes and, by compare(), the same numbers.
 Answer judge_values(const std::string& name, const xgrad::TensorFunction& mine,
                     const xgrad::TensorFunction& reference, const exercise::Inputs& inputs);
-/// Both of these on each of the cases, of several sizes and magnitudes, because an op that
-/// is right for one size alone is wrong.
+/// Both checks on each case, of several sizes and magnitudes, because an op may be right for one
+/// size alone.
 Answer judge_op(const std::string& name, const xgrad::TensorFunction& mine,
                 const xgrad::TensorFunction& reference, const std::vector<exercise::Inputs>& cases);
-/// Asks one after the other: the first answer that is not right, or the last.
+/// Runs judges one after the other: returns the first answer that is not right, or the last.
 Answer ask(const std::vector<std::function<Answer()>>& judges);
-/// A learner's function as one of Inputs.  Its inputs are cleared after the call, so
-/// a backward that captured a reference to one fails, and does not read memory that may still hold
-/// it.
+/// A learner's function as a function of Inputs.  Clears its inputs after the call, so that a
+/// backward that captured a reference fails instead of reading freed memory.
 template <class... T>
 std::function<xgrad::Tensor(const exercise::Inputs&)> lent(xgrad::Tensor (*mine)(const T&...)) {
   return [mine, given = std::make_shared<std::array<xgrad::Tensor, sizeof...(T)>>()](
@@ -78,7 +77,7 @@ std::function<xgrad::Tensor(const exercise::Inputs&)> lent(xgrad::Tensor (*mine)
 }
 /// A number with six digits.
 std::string number(double x);
-/// Two numbers, with as many digits as show that they differ.
+/// Two numbers, with enough digits to show that they differ.
 std::array<std::string, 2> numbers(double a, double b);
 /// Whether two Tensors have the same bits.
 bool same(const xgrad::Tensor& a, const xgrad::Tensor& b);

@@ -1,4 +1,4 @@
-// Judges of the stages 6 to 8, and of the attention layers with a mistake each.
+// Judges of stages 6 to 8, and of the attention layers with one mistake each.
 
 #include <fmt/format.h>
 
@@ -16,12 +16,12 @@ using exercise::inputs, exercise::Inputs, exercise::random;
 
 namespace {
 
-template <class Found>
-Answer answer(const Found& found) {
-  return {bool(found), found.message};
+template <class Report>
+Answer answer(const Report& report) {
+  return {bool(report), report.message};
 }
 
-// check_causal(), beyond what rounding leaves; also of larger numbers, whose scores of some
+// check_causal() with a tolerance for rounding; also for larger numbers, whose scores of some
 // hundreds a mask of -100 does not hide.  (There a mask after softmax divides 0 by 0, which is no
 // leak.)
 LeakReport sees_future(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
@@ -33,7 +33,7 @@ LeakReport sees_future(const std::function<Tensor(const Tensor&)>& f, const Tens
   return {};
 }
 
-// In the steps that the stage is about, so that compare() can name one.
+// Made of the stage's steps, so that compare() can name one.
 Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal) {
   Tensor scores = matmul(q, transpose(k, -2, -1)) / std::sqrt(static_cast<double>(q.size(-1)));
   if (causal)
@@ -47,7 +47,7 @@ Answer judge_attention(const Work& work) {
   auto* const mine = work.find<decltype(::my_attention)>("my_attention");
   const auto f = lent(mine);
   const auto right = [](const Inputs& x) { return plain_attention(x[0], x[1], x[2], false); };
-  // All sizes are different, so that what is transposed shows; then equal.
+  // All sizes differ, so that a transposed operand shows; then equal ones.
   const Inputs rectangular = {random({2, 3, 4}, 1), random({2, 5, 4}, 2), random({2, 5, 6}, 3)};
   const Inputs square = {random({2, 3, 3}, 1), random({2, 3, 3}, 2), random({2, 3, 3}, 3)};
   return judge_op("my_attention", f, right,
@@ -64,7 +64,7 @@ Answer judge_masks(const Work& work) {
   const auto f = lent(mine);
   const auto right = [](const Inputs& x) { return plain_attention(x[0], x[1], x[2], true); };
   const Tensor y = mine(in[0].detach(), in[1].detach(), in[2].detach());
-  if (y.defined() && y.shape() == in[2].shape())  // else judge_values() says so
+  if (y.defined() && y.shape() == in[2].shape())  // otherwise judge_values() reports it
     if (const auto leak = sees_future([&](const Tensor& x) { return mine(x, -x, x); }, in[0]);
         !leak)
       return {false, fmt::format("my_causal_attention: {}\n\nA position must not see those after "
@@ -114,14 +114,14 @@ Answer judge_heads(const Work& work) {
       answer = judge_heads(*mine, b, t, n_head, d);
   if (!answer.right)
     answer.said +=
-        "\n\nWith n_head = 2 and x of the shape (2, 4, 18) it is right: does it take a number from "
-        "there that n_head or the shape should say?";
+        "\n\nWith n_head = 2 and x of the shape (2, 4, 18) it is right: is a number fixed that "
+        "should come from n_head or the shape?";
   return answer;
 }
 
 namespace {
 
-// Other numbers; of factor 30 scores are so far apart that some weights are 0.
+// Other numbers; with factor 30, scores are so far apart that some weights are 0.
 Inputs scaled(double factor) {
   Inputs in = inputs();
   for (Tensor& x : in)
@@ -133,7 +133,7 @@ Inputs scaled(double factor) {
 
 Answer judge_explained(const Work& work) {
   auto* const attention = work.find<decltype(::attention)>("attention");
-  // explain_gradient() takes each op as it is: that the whole is what it was is for compare().
+  // explain_gradient() takes each op as given; compare() checks the whole against the reference.
   return ask(
       {[&] { return judge_gradient("attention", attention, inputs()); },
        [&] {
@@ -163,7 +163,7 @@ Answer judge_causal(const Work& work) {
 
 namespace {
 
-// The weights in `reference`.
+// The weights of `reference`.
 Tensor weights_of_reference(const Inputs& in) {
   using namespace exercise;
   const auto parts = chunk(linear(in[0], in[1]), 3, -1);
@@ -171,8 +171,8 @@ Tensor weights_of_reference(const Inputs& in) {
   return softmax(hide_future(matmul(q, transpose(k, -2, -1)) / std::sqrt(double{D})), -1);
 }
 
-// Whether each weight that is not 0 anyway is dropped with probability p, whatever becomes of the
-// others, and what is left is divided by 1 - p.
+// Whether each weight, if not 0 anyway, is dropped with probability p, independently of the others,
+// and kept weights are divided by 1 - p.
 Answer judge_drops(const std::string& name, const std::function<Tensor()>& dropped,
                    const Tensor& weights, double p) {
   if (all(dropped() == weights))
@@ -221,7 +221,7 @@ Answer judge_drops(const std::string& name, const std::function<Tensor()>& dropp
   return {true, ""};
 }
 
-// With v the same in all channels of a head, so is what comes out, whichever weights are dropped.
+// If v is the same in all channels of a head, so is the result, whichever weights are dropped.
 Answer dropped_in_weights(decltype(::dropped_attention)& attention, const Inputs& in) {
   using namespace exercise;
   const Tensor v = narrow(in[1].detach(), 0, 2 * C, C);
@@ -235,11 +235,11 @@ Answer dropped_in_weights(decltype(::dropped_attention)& attention, const Inputs
   return {
       false,
       "dropped_attention: with dropout p = 0.2 the channels of a head are dropped one by one\n\n"
-      "It is the weights that are dropped, so that a position is not looked at for once: then "
-      "all channels of a head lose it together. Yours drops numbers of v, or of the result."};
+      "Dropout is for the weights: where one is dropped, all channels of a head lose that "
+      "position together. Yours drops numbers of v, or of the result."};
 }
 
-// With v the position, one-hot, what comes out is the weights.
+// If v is the one-hot position, the result is the weights.
 Answer dropped_one_by_one(decltype(::dropped_attention)& attention) {
   using namespace exercise;
   static_assert(D == T);

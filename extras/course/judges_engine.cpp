@@ -1,4 +1,4 @@
-// Judges of the stages 1 to 5: slopes, graphs, ops.
+// Judges of stages 1 to 5: slopes, graphs, ops.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ using exercise::Number;
 
 namespace {
 
-// An op with this value and these slopes, so that gradcheck() can look at slopes that are numbers.
+// An op with this value and these slopes, so that gradcheck() can check slopes that are numbers.
 template <class Value, class Slopes>
 Tensor op_of(const Inputs& in, const Value& value, const Slopes& slopes) {
   std::vector<double> x;
@@ -39,7 +39,7 @@ Tensor op_of(const Inputs& in, const Value& value, const Slopes& slopes) {
       });
 }
 
-// Points and slopes: what differs first, with the reason if it is the same at all points.
+// Compares slopes at points; reports the first difference, and a reason that holds at all points.
 template <class Value, class Slopes>
 Answer judge_numbers(const std::string& name, const std::vector<std::string>& names,
                      const std::vector<std::vector<double>>& points, const Value& value,
@@ -98,7 +98,7 @@ Answer judge_graph(const Work& work) {
 
 namespace {
 
-// A graph of numbers, with what they were made by.
+// A graph of numbers, with the names of their ops.
 class Graph {
  public:
   Number* leaf(double x) { return add("a leaf", x, {}); }
@@ -163,8 +163,8 @@ Answer judge_engine(const Work& work) {
           said += "\n\nThat is the output itself: it changes by 1 if it changes by 1.";
         else if (users > 1)
           said += fmt::format(
-              "\n\nIt is used {} times: what its uses give it is added up, before it hands "
-              "anything on.",
+              "\n\nIt is used {} times: add the gradients of all its uses before you pass "
+              "any to its inputs.",
               users);
         return {false, said};
       }
@@ -204,14 +204,13 @@ Answer judge_engine(const Work& work) {
         });
       },
       [&] {
-        return judge("a * b + c - d as one number, d = x * y, beside a * c, which leads nowhere",
-                     [](Graph& g) {
-                       Number* const a = g.leaf(2);
-                       Number* const c = g.leaf(5);
-                       Number* const d = g.times(g.leaf(4), g.leaf(1.5));
-                       g.times(a, c);
-                       g.mixed(a, g.leaf(0), c, d);
-                     });
+        return judge("a * b + c - d as one number, d = x * y, with a * c unused", [](Graph& g) {
+          Number* const a = g.leaf(2);
+          Number* const c = g.leaf(5);
+          Number* const d = g.times(g.leaf(4), g.leaf(1.5));
+          g.times(a, c);
+          g.mixed(a, g.leaf(0), c, d);
+        });
       },
       [&] {
         return judge("a ladder of 12 steps x = x * x + x", [](Graph& g) {
@@ -236,7 +235,7 @@ Answer judge_broadcasting(const Work& work) {
 
 namespace {
 
-// That the rows sum to 1, and stay what they are where exp() alone is infinite or 0.
+// Whether the rows sum to 1, and stay the same where exp() alone is infinite or 0.
 Answer judge_rows(decltype(::my_softmax)& my_softmax, const Tensor& x) {
   const std::vector<double> right = xgrad::detail::elements(softmax(x, -1));
   for (const double shift : {0.0, 1000.0, -1000.0}) {
@@ -246,10 +245,9 @@ Answer judge_rows(decltype(::my_softmax)& my_softmax, const Tensor& x) {
       if (!(std::abs(yours[i] - right[i]) <= 1e-6))
         return {false, fmt::format("my_softmax: with {} added to all numbers of some rows, element "
                                    "{} is {}, and should still be {}: exp(1000) is infinite, "
-                                   "exp(-1000) is 0\n\nA row's softmax stays what it is if its "
-                                   "numbers all get smaller by the same: subtract the largest of "
-                                   "the row, each row its own, before exp(). Then none is above "
-                                   "exp(0) = 1.",
+                                   "exp(-1000) is 0\n\nSoftmax does not change if the same "
+                                   "number is subtracted from a whole row: subtract each row's "
+                                   "largest before exp(). Then no exp() is above 1.",
                                    shift, i, number(yours[i]), number(right[i]))};
     for (const double total : xgrad::detail::elements(sum(y, {-1})))
       if (std::abs(total - 1) > 1e-12)

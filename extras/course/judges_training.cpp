@@ -1,4 +1,4 @@
-// Judges of the stages 9 to 12.
+// Judges of stages 9 to 12.
 
 #include <fmt/format.h>
 
@@ -27,13 +27,13 @@ Adam adam(const Adam& a, const Tensor& g, int t) {
 }
 
 Answer judge_adam(decltype(::my_adam)& mine, const Dims& shape) {
-  // One gradient is large, two are 0: v of one gets smaller, that of the other has always been 0.
+  // One gradient is large, two are 0: v of one shrinks, that of the other has always been 0.
   const Tensor gathered = tensor({1, 1, 1, 1, 0}, DType::float64);
   const Inputs in = {random(shape, 1), random(shape, 2) * gathered,
                      pow(random(shape, 3, 1e-4), 2) * gathered,
                      random(shape, 4) * tensor({1e-4, -1e-4, 2.0, 0.0, 0.0}, DType::float64)};
   for (const int t : {1, 2, 100, 1000}) {
-    // In the first step nothing has been gathered yet.
+    // The state of the first step is 0.
     const Tensor none = zeros_like(in[1]);
     const Inputs x = {in[0].detach(), t == 1 ? none : in[1].detach(),
                       t == 1 ? none : in[2].detach(), in[3].detach()};
@@ -49,7 +49,7 @@ Answer judge_adam(decltype(::my_adam)& mine, const Dims& shape) {
     for (const Part& part :
          {Part{"m", yours.m, right.m}, Part{"v", yours.v, right.v}, Part{"p", yours.p, right.p}}) {
       if (!part.yours.defined() || part.yours.shape() != part.right.shape())
-        return {false, fmt::format("my_adam: {} has not the shape {} that it had", part.name,
+        return {false, fmt::format("my_adam: {} no longer has the shape {}", part.name,
                                    to_string(part.right.shape()))};
       const double* const a = part.yours.data<double>();
       const double* const b = part.right.data<double>();
@@ -93,7 +93,7 @@ struct CountedSGD final : optim::SGD {
   }
 };
 
-// A line, its data, and what an optimizer makes of it.
+// A line, its data, and the parameters that an optimizer finds.
 struct Fit {
   nn::Linear model;
   Tensor x = linspace(-1, 1, 8).unsqueeze(1), y = 3 * linspace(-1, 1, 8).unsqueeze(1) + 1;
@@ -125,7 +125,7 @@ std::string list(std::span<const double> all) {
   return said;
 }
 
-// The result if the four lines are in this order: z(ero_grad), b(ackward), s(tep).
+// The result of the four lines in this order: z(ero_grad), b(ackward), s(tep).
 std::vector<double> trained(const optim::SGDOptions& options, bool wide, const std::string& order,
                             int steps, double sign = 1) {
   Fit fit(options, wide);
@@ -181,7 +181,7 @@ Answer judge_training(decltype(::my_training)& mine, int steps, const optim::SGD
               "backward() adds to the gradients of the steps before"},
         Guess{"szb", steps, 1,
               "these are the numbers that come out if step() comes before "
-              "backward(): each step goes by the gradient of the one before"},
+              "backward(): each step uses the gradient of the step before"},
         Guess{"zbs", steps, -1, "it goes uphill: the loss has the wrong sign"}})
     if (why.empty() && near(yours, trained(options, wide, guess.order, guess.steps, guess.sign)))
       why = std::string("; ") + guess.words;
@@ -206,43 +206,44 @@ Answer judge_training(const Work& work) {
 
 Answer judge_gradcheck(const Work& work) {
   auto* const mine = work.find<decltype(::my_gradcheck)>("my_gradcheck");
-  using Numbers = std::vector<double>;
-  // It bends so much along x[3] that a difference to one side is off; x[4] is 0, and so is the
-  // slope along x[5].  Much is added to it, which a step of 1e-8 loses; one of 1e-3 is off by x[4].
-  const auto f = [](const Numbers& x) {
+  using Doubles = std::vector<double>;
+  // It bends so much along x[3] that a one-sided difference is wrong; x[4] is 0, and so is the
+  // slope along x[5].  It has a large constant, which hides a step of 1e-8; one of 1e-3 is wrong by
+  // x[4].
+  const auto f = [](const Doubles& x) {
     return x[0] * x[0] * x[1] + std::sin(x[1]) - 3 * x[2] + 1000 * (x[3] + 1) * (x[3] + 1) +
            std::exp(3 * x[4]) + 1000;
   };
-  const Numbers x = {1.5, 0.5, 2, -0.99, 0, 1};
-  const Numbers right = {
+  const Doubles x = {1.5, 0.5, 2, -0.99, 0, 1};
+  const Doubles right = {
       2 * x[0] * x[1], x[0] * x[0] + std::cos(x[1]), -3, 2000 * (x[3] + 1), 3, 0};
   if (const double error = mine(f, x, right); !(std::abs(error) < 1e-6))
     return {
         false,
-        fmt::format("my_gradcheck: of a gradient that is right it says that it is wrong "
+        fmt::format("my_gradcheck: it says that a right gradient is wrong "
                     "by {}\n\nThe difference quotient is (f(x + eps) - f(x - eps)) / (2 eps) with "
                     "eps about 1e-6; x is put back before the next element, and the "
-                    "quotient is held against the same element of the gradient.  The "
+                    "quotient is compared with the same element of the gradient.  The "
                     "largest error begins at 0.",
                     number(error))};
-  const auto finds = [&](const Numbers& by, double largest, const std::string& what) -> Answer {
-    Numbers gradient = right;
+  const auto finds = [&](const Doubles& by, double largest, const std::string& what) -> Answer {
+    Doubles gradient = right;
     for (std::size_t i = 0; i < x.size(); ++i)
       gradient[i] += by[i];
     const double said = mine(f, x, gradient);
     if (std::abs(said - largest) < 1e-6)
       return {true, ""};
     return {false, fmt::format("my_gradcheck: {}, and it says that the largest error is {}\n\nAll "
-                               "elements are looked at, an error counts whichever sign it has, and "
+                               "elements are checked, an error counts whatever its sign, and "
                                "the largest |difference| itself is returned: no square, no ratio, "
                                "no sum or mean.",
                                what, number(said))};
   };
-  const Numbers errors = {0.5,    0.25, 3,
+  const Doubles errors = {0.5,    0.25, 3,
                           0.0123, 6,    0.7};  // (3 - 6 has the other sign, no other size)
   for (std::size_t i = 0; i < x.size(); ++i)
     for (const double sign : {1.0, -1.0}) {
-      Numbers by(x.size());
+      Doubles by(x.size());
       by[i] = sign * errors[i];
       if (Answer found = finds(by, errors[i],
                                fmt::format("element {} of a gradient is {} too {}", i, errors[i],
@@ -255,13 +256,13 @@ Answer judge_gradcheck(const Work& work) {
       !found.right)
     return found;
   for (const std::size_t n : {0, 1, 8}) {
-    const auto squares = [&](const Numbers& at) {
+    const auto squares = [&](const Doubles& at) {
       double total = 0;
       for (std::size_t i = 0; i < at.size(); ++i)
         total += static_cast<double>(i + 1) * at[i] * at[i];
       return total;
     };
-    Numbers at(n, 0.5), gradient(n);
+    Doubles at(n, 0.5), gradient(n);
     for (std::size_t i = 0; i < n; ++i)
       gradient[i] = static_cast<double>(i + 1) + (i + 1 == n ? 0.5 : 0);
     if (const double said = mine(squares, at, gradient); !(std::abs(said - (n ? 0.5 : 0)) < 1e-6))
@@ -296,7 +297,7 @@ Answer judge_second(const Work& work) {
         return {false,
                 fmt::format("my_cube: the gradient is right, and its own gradient is not: at "
                             "x = {} it is 6 x = {}, and yours is {}\n\nIn the second run "
-                            "each x in 3 x x must still be the x of the graph. Numbers that "
+                            "each x in 3 x x must still be the x of the graph. Doubles that "
                             "were copied (detach(), item()) are constants, which takes away "
                             "their terms; and nothing may be divided by what can be 0.",
                             number(at[i]), number(6 * at[i]), number(yours[i]))};
@@ -307,7 +308,7 @@ Answer judge_second(const Work& work) {
   return {false,
           fmt::format("my_cube: the gradient is right, and its own gradient is not: {}\n\nIn the "
                       "second run x, and the gradient that arrives, must still be those of the "
-                      "graph. Numbers that were copied (detach(), item()) are constants.",
+                      "graph. Doubles that were copied (detach(), item()) are constants.",
                       second.message)};
 }
 

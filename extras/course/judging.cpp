@@ -55,7 +55,7 @@ void* Work::symbol(const char* name) const {
 
 namespace {
 
-// A reason in the words of somebody who meets it for the first time.
+// A reason in words for beginners.
 const char* meaning(GradcheckReason reason) {
   using enum GradcheckReason;
   switch (reason) {
@@ -64,17 +64,17 @@ const char* meaning(GradcheckReason reason) {
              "term is missing, nothing is added for this input, or it is a constant where it is "
              "used.";
     case spurious:
-      return "The backward says that outputs change with elements of this input with which they do "
-             "not change.";
+      return "The backward couples outputs with elements of this input on which they do not "
+             "depend.";
     case wrong_sign:
       return "The gradient points the wrong way.";
     case wrong_factor:
-      return "All numbers are off by the same factor: something is multiplied, or averaged, that "
-             "should not be, or is not and should be.";
+      return "All numbers are wrong by the same factor: a multiplication or a mean is missing, or "
+             "there is one too many.";
     case transposed:
-      return "The numbers are right and in the wrong places: rows and columns have changed places.";
+      return "The numbers are right but in the wrong places: rows and columns are exchanged.";
     case wrong_shape:
-      return "A gradient has the shape of what it is the gradient of; this one has not, or shapes "
+      return "A gradient has the shape of its input; this one does not, or shapes "
              "on the way do not fit (a sum without keepdim?).";
     case not_linear:
       return "A backward multiplies the gradient that arrives; this one does something else with "
@@ -122,7 +122,7 @@ Answer ask(const std::vector<std::function<Answer()>>& judges) {
 
 namespace {
 
-// The gradient of a fixed combination of f's elements, with `meanwhile` between forward and
+// The gradient of a fixed combination of f's elements; `meanwhile` runs between forward and
 // backward.
 std::vector<double> gradient_of(const TensorFunction& f, const Inputs& inputs,
                                 const std::function<void(Inputs&)>& meanwhile) {
@@ -139,8 +139,8 @@ std::vector<double> gradient_of(const TensorFunction& f, const Inputs& inputs,
   return all;
 }
 
-// That it may be called twice: it keeps nothing, draws from the default generator, and leaves what
-// it was given as it was.
+// Whether two calls agree: no state, draws from the default generator only, and unchanged
+// arguments.
 Answer judge_calls(const std::string& name, const TensorFunction& f, const Inputs& inputs) {
   const auto call = [&](Inputs& given) {
     given.clear();
@@ -153,7 +153,7 @@ Answer judge_calls(const std::string& name, const TensorFunction& f, const Input
   const Tensor y = call(first), again = call(second);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!same(first[i], inputs[i]))
-      return {false, fmt::format("{}: what it was given as input {} has other numbers after the "
+      return {false, fmt::format("{}: input {} has other numbers after the "
                                  "call: make a new Tensor in place of changing that one",
                                  name, i)};
   if (y.defined() && again.defined() && !same(y.detach(), again.detach()))
@@ -179,14 +179,14 @@ Answer judge_gradient(const std::string& name, const TensorFunction& f, const In
           f(others);
         }))
       return {false, name +
-                         ": the gradient is another if the function was called again before the "
-                         "backward ran: it keeps something outside of its graph"};
+                         ": the gradient changes if the function is called again before the "
+                         "backward runs: it keeps something outside of its graph"};
     if (alone != gradient_of(f, inputs, [](Inputs& leaves) {
           for (Tensor& leaf : leaves)
             leaf.fill_(0.5);
         }))
       return {false, name +
-                         ": the gradient is another if an input was updated since, as an optimizer "
+                         ": the gradient changes if an input is updated before, as an optimizer "
                          "does\n\nA backward captures Saved(x), which keeps the numbers that the "
                          "forward had; a Tensor names whatever x is by then."};
     return {true, found.message};
@@ -199,7 +199,7 @@ Answer judge_gradient(const std::string& name, const TensorFunction& f, const In
       const GradcheckReport alone = gradcheck(op.alone, op.leaves);
       if (!alone)
         reason = alone.reason;
-    } catch (const Error&) {  // op.message says it
+    } catch (const Error&) {  // op.message has the text
     }
   }
   if (found.ops.empty() || std::ranges::all_of(found.ops, [](const OpCheck& op) {
@@ -226,14 +226,14 @@ Answer judge_values(const std::string& name, const TensorFunction& mine,
   if (found)
     return {true, found.message};
   std::string said = fmt::format("{}: {}", name, found.message);
-  const std::string_view table = ": `table` lists both";  // which is not shown here
+  const std::string_view table = ": `table` lists both";  // a table that is not shown here
   if (const std::size_t at = said.find(table); at != std::string::npos)
     said.erase(at, table.size());
   return {false,
           said +
               "\n\nThis is about values, not gradients: the lines above name the first step of the "
               "reference whose numbers you do not have, and the first of yours that it does not "
-              "have. If you have all of its numbers, it is what you do with the last of them."};
+              "have. If you have all of its numbers, look at what you do with the last of them."};
 }
 
 Answer judge_op(const std::string& name, const TensorFunction& mine,
@@ -253,8 +253,7 @@ Answer judge_op(const std::string& name, const TensorFunction& mine,
       if (&in != &cases.front())
         answer.said += fmt::format(
             "\n\nThis is with inputs of the shapes {}; with others, tried before, it is right: "
-            "does it "
-            "take a number from there that the inputs or their shapes should say?",
+            "is a number fixed that should come from the inputs or their shapes?",
             sizes);
       break;
     }

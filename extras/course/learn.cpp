@@ -31,7 +31,7 @@
 #include "course/stages.hpp"
 
 #if XGRAD_SANITIZER
-// A crash shall be a signal, as in other builds.
+// Makes a crash a signal, as in other builds.
 #define XGRAD_CRASHES \
   "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_abort=0:use_sigaltstack=0"
 extern "C" const char* __asan_default_options() {  // NOLINT: the sanitizer's name
@@ -48,7 +48,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace learn;
 
-/// Prints it; what a terminal obeys is made printable.
+/// Prints a text, printable for a terminal.
 void show(const std::string& text) {
   fmt::print("{}", ::isatty(STDOUT_FILENO) == 1 ? xgrad::printable(text) : text);
 }
@@ -86,7 +86,7 @@ void refuse_source(const std::string& path) {
     throw xgrad::FileError(path + ": cannot be read");
 }
 
-/// The child: writes R or W, and what is to be said of the file, to `place`.
+/// Runs in the child: writes R or W, and the verdict's text, to `place`.
 int judge(const Stage& stage, const std::string& library, const std::string& place) {
   Answer answer;
   try {
@@ -94,7 +94,7 @@ int judge(const Stage& stage, const std::string& library, const std::string& pla
     const Work work(library);
     answer = judge_of(stage.number)(work);
   } catch (const exercise::NotWritten&) {
-    answer.said = "Nothing is there yet: write your lines where the file says todo().";
+    answer.said = "Nothing is written yet: replace todo() by your lines.";
   } catch (const Missing& missing) {
     answer.said =
         fmt::format("The file does not define {}.\n\nIt must be there as it was given:\n\n  {}",
@@ -112,7 +112,7 @@ int judge(const Stage& stage, const std::string& library, const std::string& pla
   }
   std::ofstream(place) << (answer.right ? 'R' : 'W') << answer.said;
   std::fflush(stdout);
-  ::_exit(0);  // nothing of the file's runs any more
+  ::_exit(0);  // without running any more of the file's code
 }
 
 const char* words_for(int signal) {
@@ -124,7 +124,7 @@ const char* words_for(int signal) {
     case SIGFPE:
       return "it divides an integer by 0";
     case SIGABRT:
-      return "it gives up (an assertion, or an exception that nobody catches)";
+      return "it aborts (an assertion, or an uncaught exception)";
     case SIGXFSZ:
       return "it prints, or writes to a file, without end";
     case SIGILL:
@@ -135,7 +135,7 @@ const char* words_for(int signal) {
   }
 }
 
-/// The answer about a child process that ended so, and wrote this.
+/// The verdict on a child process that ended so, and wrote this.
 Answer answer_of(const Ended& ended, const std::string& written) {
   if (!written.empty())
     return {written[0] == 'R', written.substr(1)};
@@ -159,7 +159,7 @@ Answer answer_of(const Ended& ended, const std::string& written) {
                              ended.code)};
 }
 
-/// The first lines of what it printed.
+/// The first lines of its output.
 std::string printed(const std::string& all) {
   std::istringstream lines(all);
   std::string text, line;
@@ -249,7 +249,7 @@ int main(int argc, char** argv) {
       return code;
     std::fprintf(stderr, "learn: standard output could not be written: %s\n", std::strerror(errno));
     return code != 0 ? code : errno == EPIPE ? 128 + SIGPIPE : 1;
-  } catch (const Interrupted& interrupted) {  // now that nothing is left behind
+  } catch (const Interrupted& interrupted) {  // after everything is removed
     std::signal(interrupted.signal, SIG_DFL);
     ::raise(interrupted.signal);
     return 128 + interrupted.signal;

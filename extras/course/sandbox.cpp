@@ -25,7 +25,7 @@ void limit(int resource, std::size_t most) {
   ::setrlimit(static_cast<decltype(RLIMIT_AS)>(resource), &both);
 }
 
-// Whether a process waits for something other than a processor.  (Only Linux says.)
+// Whether a process waits for something other than a processor.  (Known on Linux alone.)
 bool waits(pid_t id) {
   const std::string stat = read_file("/proc/" + std::to_string(id) + "/stat");
   const std::size_t name_ends = stat.rfind(") ");
@@ -35,7 +35,7 @@ bool waits(pid_t id) {
 [[noreturn]] void be_child(const std::function<int()>& body, const Limits& limits) {
   ::setpgid(0, 0);
 #if defined(__linux__)
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it is out of reach of Ctrl-C
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // Ctrl-C does not reach it
 #endif
   const int nothing = ::open("/dev/null", O_RDONLY);
   if (::chdir(limits.folder.c_str()) != 0)
@@ -48,9 +48,9 @@ bool waits(pid_t id) {
   ::close(printed);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, std::size_t{64} << 20U);
-  // (Of all its threads.  The system counts roughly, and rather too much.)
+  // (For all its threads.  The system counts roughly, and tends to overestimate.)
   limit(RLIMIT_CPU, static_cast<std::size_t>(1.25 * limits.computing) + 1);
-  if (XGRAD_SANITIZER == 0)  // AddressSanitizer has terabytes of addresses
+  if (XGRAD_SANITIZER == 0)  // AddressSanitizer reserves terabytes of addresses
     limit(RLIMIT_AS, limits.memory);
   const int code = body();
   std::fflush(nullptr);
@@ -85,7 +85,7 @@ Ended Signals::run(const std::function<int()>& body, const Limits& limits) const
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
     be_child(body, limits);
   }
-  ::setpgid(id, id);  // whoever comes first
+  ::setpgid(id, id);  // parent or child, whichever comes first
 
   Ended ended;
   double most = limits.seconds;
@@ -107,7 +107,7 @@ Ended Signals::run(const std::function<int()>& body, const Limits& limits) const
         static_cast<long>((left - static_cast<double>(static_cast<time_t>(left))) * 1e9)};
     signal = ::sigtimedwait(&awaited_, nullptr, &wait);
   }
-  ::kill(-id, SIGKILL);  // and what it has started; its number is nobody else's before waitpid()
+  ::kill(-id, SIGKILL);  // the group's number is not reused before waitpid()
   int status = 0;
   rusage used{};
   ::wait4(id, &status, 0, &used);

@@ -1,5 +1,5 @@
 #pragma once
-// A process that is not trusted: it may loop, crash, print without end, take all memory.
+// An untrusted process: it may loop, crash, print endlessly, or exhaust memory.
 
 #include <csignal>
 #include <cstddef>
@@ -9,22 +9,22 @@
 namespace learn {
 
 struct Limits {
-  double seconds = 10;  ///< on the clock, from its start; ten times as many if it is then at work
+  double seconds = 10;  ///< of wall time; ten times as many if it is at work then
   double computing = 100;                      ///< seconds of a processor
-  std::size_t memory = std::size_t{2} << 30U;  ///< bytes of addresses; not held under sanitizers
-  std::string folder = ".";                    ///< where it runs, and "printed.txt" is made
+  std::size_t memory = std::size_t{2} << 30U;  ///< of address space, in bytes; not under sanitizers
+  std::string folder = ".";                    ///< its working folder, with "printed.txt"
 };
 
 struct Ended {
-  /// too_long: it computes, or waits, for longer than it may; undecided: it was still at work.
+  /// too_long: it computed or waited too long; undecided: it was still at work.
   enum class How { exited, signalled, too_long, undecided } how = How::exited;
   int code = 0;         ///< the exit code, or the signal
-  double seconds = 0;   ///< that it took
-  double computed = 0;  ///< seconds of a processor, of it and what it has started
-  std::string printed;  ///< stdout and stderr, at most a megabyte of them
+  double seconds = 0;   ///< wall time
+  double computed = 0;  ///< processor seconds of it and its children
+  std::string printed;  ///< stdout and stderr, up to a megabyte
 };
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP wait for run(), which throws Interrupted.
+/// While one lives, SIGINT, SIGTERM and SIGHUP are deferred to run(), which throws Interrupted.
 class Signals {
  public:
   Signals();
@@ -32,9 +32,9 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
   ~Signals();
 
-  /// Runs body() in a child process, and returns when that has ended or was ended; its result is
-  /// the exit code.  stdin is empty.  All processes that it has started end with it.  FileError if
-  /// there is no process to be had.
+  /// Runs body() in a child process, until that ends or is killed; body's result is the exit code.
+  /// stdin is empty.  All processes that it started are killed with it.  FileError if no process
+  /// can be started.
   Ended run(const std::function<int()>& body, const Limits& limits) const;
 
  private:
@@ -44,7 +44,7 @@ struct Interrupted {
   int signal;
 };
 
-/// The file's bytes, at most a megabyte of them; none if it cannot be read.
+/// The file's first megabyte; empty if it cannot be read.
 std::string read_file(const std::string& path);
 
 }  // namespace learn

@@ -14,12 +14,12 @@ struct Stage {
   std::string title;      ///< "softmax and its Jacobian"
   std::string signature;  ///< of the function that the file must define
   std::array<std::string, 3> hints;
-  std::string next;  ///< what to read when it is right
+  std::string next;  ///< to read after it is right
 };
 
-/// All of them, in order: 1 ... 12, each of stage 11's layers behind it.
+/// All stages, in order: 1 ... 12, with stage 11's layers after it.
 const std::vector<Stage>& stages();
-/// ValueError names those that there are.
+/// ValueError lists the existing ones.
 const Stage& stage(std::string_view number);
 /// The page of a stage: "extras/course/pages/05_softmax.md".
 std::string page_of(const Stage& stage);

@@ -1,4 +1,4 @@
-// Checkpoints: the layout, and the model that char_transformer makes of one.
+// Checkpoints: the layout, and the model that char_transformer loads.
 
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/checkpoint.hpp>
@@ -6,7 +6,7 @@
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
-#include "char_transformer/notes.hpp"
+#include "char_transformer/checkpoint_info.hpp"
 #include "files.hpp"
 #include "helpers/temporary_folder.hpp"
 #include "target.hpp"
@@ -18,7 +18,7 @@ xgrad::optim::AdamW optimizer_of(const xgrad::nn::Linear& model) {
   return xgrad::optim::AdamW(xgrad::nn::parameters(model), {});
 }
 
-// With the checksum that belongs to them, or no change would go further than that.
+// Corrects the checksum, because otherwise any change would be detected there.
 std::string with_checksum(std::string_view bytes) {
   std::string file(bytes);
   const std::string key = R"("xgrad_checksum":")";

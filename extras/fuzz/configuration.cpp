@@ -1,9 +1,9 @@
-// The configuration in a checkpoint: JSON that says what model to make.
+// The configuration in a checkpoint: JSON that describes the model.
 
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/io/json.hpp>
 
-#include "char_transformer/notes.hpp"
+#include "char_transformer/checkpoint_info.hpp"
 #include "files.hpp"
 #include "target.hpp"
 
@@ -14,7 +14,7 @@ void run(std::string_view bytes) {
   const std::string config(bytes);
   refused<xgrad::ValueError>([&] {
     const xgrad::io::Json json = xgrad::io::parse_json(config);
-    // Reading gives the JSON that was written.
+    // Reading returns the JSON that was written.
     const std::string text = xgrad::io::format_json(json);
     demand(xgrad::io::format_json(xgrad::io::parse_json(text)) == text, "JSON changes");
   });

@@ -10,7 +10,7 @@
 namespace fuzz {
 namespace {
 
-/// A file with the weights of a small model and this metadata; of nothing, if that is not UTF-8.
+/// A file with the weights of a small model and this metadata; empty if that is not UTF-8.
 std::string file_with_model(const std::map<std::string, std::string>& metadata) {
   static const xgrad::nn::StateDict state = xgrad::nn::state_dict(xgrad::nn::GPT(
       {.block_size = 2, .vocab_size = 3, .n_layer = 1, .n_head = 1, .n_embd = 2, .bias = false}));
@@ -48,7 +48,7 @@ std::string small_checkpoint(const std::string& config) {
 
 std::string small_state_dict(const std::string& config) {
   std::string file = file_with_model({{"config", config}, {"characters", "\nab"}});
-  // Under another name its checksum refuses no change, as of a file that others wrote.
+  // Under another name its checksum is not checked, as in files of other programs.
   if (const std::size_t at = file.find("xgrad_checksum"); at != std::string::npos)
     file.replace(at, 5, "other");
   return file;

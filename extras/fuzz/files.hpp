@@ -1,16 +1,15 @@
 #pragma once
-// Files for targets that read files.
+// Helpers for targets that read files.
 
 #include <string>
 #include <string_view>
 
 namespace fuzz {
 
-/// The path of a file that holds these bytes, until the next call.
+/// The path of a file with these bytes, valid until the next call.
 const std::string& file_with(std::string_view bytes);
 
-/// A configuration of a very small model, and a checkpoint that holds it, or a state dict of that
-/// model.
+/// A configuration of a very small model, and a checkpoint or a state dict of that model.
 extern const char* const small_config;
 std::string small_checkpoint(const std::string& config);
 std::string small_state_dict(const std::string& config);

@@ -1,5 +1,5 @@
-// The command line of char_transformer: words with line ends between them, and after a zero byte,
-// if there is one, what stands in the file of --config.
+// The command line of char_transformer: words separated by line ends, then, after a zero byte, the
+// contents of --config's file.
 
 #include <algorithm>
 #include <xgrad/autograd/error.hpp>

@@ -1,4 +1,4 @@
-// Metrics files, and what is made of them: pictures, reports, comparisons.
+// Metrics files, and their pictures, reports, comparisons.
 
 #include <fmt/format.h>
 

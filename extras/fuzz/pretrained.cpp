@@ -11,14 +11,14 @@
 namespace fuzz {
 namespace {
 
-const std::size_t most_weights = 1000;  // of the models here
+const std::size_t most_weights = 1000;  // of these models
 
 void write_file(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-// A folder that is like a small model's but for one file, which holds these bytes.
+// A copy of a small model's folder with one file replaced by these bytes.
 void load_with(const xgrad::nn::GPTConfig& config, const std::string& file,
                std::string_view bytes) {
   const std::string folder = file_with("") + ".pretrained";

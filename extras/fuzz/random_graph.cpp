@@ -1,4 +1,4 @@
-// Random programs for the engine (tests/random_graph): the bytes are what is drawn from, the first
+// Random programs for the engine (tests/random_graph): the bytes serve as random numbers; the first
 // chooses the property that must hold.
 
 #include "random_graph/properties.hpp"

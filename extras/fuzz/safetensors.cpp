@@ -16,7 +16,7 @@ void run(std::string_view bytes) {
     const xgrad::io::SafetensorsFile file(path);
     for (const auto& entry : file.tensors())
       for (const xgrad::DType dtype : {xgrad::DType::float32, xgrad::DType::float64})
-        refused<xgrad::FileError>([&] {  // a dtype that has no counterpart
+        refused<xgrad::FileError>([&] {  // an unsupported dtype
           demand(file.tensor(entry.first, dtype).shape() == entry.second.shape,
                  "a tensor of another shape");
         });

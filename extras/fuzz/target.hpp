@@ -1,5 +1,5 @@
 #pragma once
-// The fuzz targets: all code that reads bytes of strangers.
+// The fuzz targets: all code that parses untrusted bytes.
 
 #include <array>
 #include <stdexcept>
@@ -11,9 +11,9 @@ namespace fuzz {
 
 struct Target {
   const char* name;
-  /// Takes any bytes.  A crash, an exception or a long time is a finding.
+  /// Takes any bytes.  A crash, an exception or a timeout is a finding.
   void (*run)(std::string_view bytes);
-  /// Inputs to begin with: some of each kind that matters, and all that ever were findings.
+  /// Initial inputs: some of each kind, and all earlier findings.
   std::vector<std::string> (*seeds)();
 };
 
@@ -28,7 +28,7 @@ inline void demand(bool condition, const char* what) {
     throw std::logic_error(what);
 }
 
-/// Calls f; whether it threw an E.  All else that it throws is a finding.
+/// Calls f; returns whether it threw an E.  Any other exception is a finding.
 template <class E, class F>
 bool refused(const F& f) {
   try {

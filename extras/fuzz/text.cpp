@@ -1,4 +1,4 @@
-// Texts to train on, and the characters that are found in them.
+// Texts for training, and their characters.
 
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/data/characters.hpp>
@@ -27,7 +27,7 @@ void run(std::string_view bytes) {
     demand(!bad, "a text is read that is not UTF-8");
     const std::string read = characters.decode(ids);
     demand(!read.empty() && read.find('\r') == std::string::npos, "a text with \\r, or none");
-    // Newlines and the mark at the start are all that reading changes.
+    // Reading changes only newlines and the mark at the start.
     if (bytes.find('\r') == std::string_view::npos && !bytes.starts_with("\xEF\xBB\xBF"))
       demand(read == bytes, "a text is read otherwise than it is");
   });

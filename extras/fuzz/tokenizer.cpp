@@ -1,4 +1,4 @@
-// Vocabularies from tokenizer.json, and texts in the pieces and tokens of each pattern.
+// Vocabularies from tokenizer.json, and texts split and encoded by each pattern.
 
 #include <xgrad/autograd/error.hpp>
 #include <xgrad/data/text.hpp>

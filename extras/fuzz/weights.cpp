@@ -1,10 +1,10 @@
-// State dicts that char_transformer reads where a checkpoint may be given.
+// State dicts that char_transformer accepts in place of a checkpoint.
 
 #include <string>
 #include <vector>
 #include <xgrad/autograd/error.hpp>
 
-#include "char_transformer/notes.hpp"
+#include "char_transformer/checkpoint_info.hpp"
 #include "files.hpp"
 #include "target.hpp"
 

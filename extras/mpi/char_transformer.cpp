@@ -1,4 +1,4 @@
-// examples/char_transformer as several processes run it.
+// examples/char_transformer on several processes.
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <xgrad/autograd/threads.hpp>
 
 #include "char_transformer/output.hpp"
+#include "char_transformer/prepared_run.hpp"
 #include "char_transformer/ranks.hpp"
-#include "char_transformer/start.hpp"
 #include "mpi/data_parallel.hpp"
 
 namespace {
@@ -62,8 +62,8 @@ class MpiRanks : public char_transformer::Ranks {
   std::optional<xgrad::parallel::DataParallel> model_;
 };
 
-/// The processors of a machine are for all of its ranks, unless mpirun has given each its own, or
-/// somebody has said how many threads there should be.
+/// Divides a machine's processors among its ranks, unless mpirun has assigned them or the user has
+/// set the number of threads.
 void share_processors(std::size_t neighbours) {
   const std::size_t all = xgrad::num_threads();
   if (neighbours > 1 && std::getenv("OMP_NUM_THREADS") == nullptr &&
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   if (launched.rank > 0)
     char_transformer::be_silent();
   if (launched.size > 1)
-    ::setenv("TERM", "dumb", 1);  // mpirun's terminals are its own, wherever their output goes
+    ::setenv("TERM", "dumb", 1);  // mpirun gives each rank a terminal that nobody sees
   try {
     MpiRanks ranks;
     if (ranks.size() > 1) {
@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
         line += fmt::format("{}{}", i > 1 ? " " : "", argv[i]);
       ranks.check_same("the command line", line);
       ranks.check_same("the program", char_transformer::file_checksum("/proc/self/exe"));
-      ranks.check_same("what its processor computes with", xgrad::simd_name());
+      ranks.check_same("its processor's instructions", xgrad::simd_name());
       share_processors(launched.neighbours);
     }
     return char_transformer::main(argc, argv, ranks);

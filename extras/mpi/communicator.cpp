@@ -21,8 +21,7 @@
 namespace xgrad::parallel {
 namespace {
 
-// The variables that launchers set for the processes that they start: Open MPI's, MPICH's and its
-// kin's, Slurm's.
+// The variables that launchers set for their processes: Open MPI's, MPICH's and its kin's, Slurm's.
 struct Launcher {
   const char *size, *rank, *neighbours;
 };
@@ -46,17 +45,18 @@ void must(int code) {
 }
 
 bool all_end = false;
-// A rank that is about to end says so, on a channel of its own: others would wait for it for ever.
+// A rank that is about to end says so, on a channel of its own: otherwise others would wait
+// forever.
 MPI_Comm goodbyes = MPI_COMM_NULL;
 bool someone_is_gone = false;
 
 void check_others() {
   using Clock = std::chrono::steady_clock;
   static Clock::time_point noticed;
-  int here = 0;
+  int arrived = 0;
   MPI_Status status;
-  must(MPI_Iprobe(MPI_ANY_SOURCE, 0, goodbyes, &here, &status));
-  if (here == 0)
+  must(MPI_Iprobe(MPI_ANY_SOURCE, 0, goodbyes, &arrived, &status));
+  if (arrived == 0)
     return;
   if (noticed == Clock::time_point())
     noticed = Clock::now();
@@ -67,13 +67,13 @@ void check_others() {
   fail<RankError>("rank {} has ended", status.MPI_SOURCE);
 }
 
-// Messages that are on their way, and the Tensors that they are read from and written to.
+// Messages in flight, and the Tensors that they are read from and written to.
 class Messages {
  public:
   ~Messages() {
     if (requests_.empty())
       return;
-    // MPI still writes to this memory, and this process cannot go on with the others.
+    // MPI still writes to this memory, so this process cannot continue with the others.
     someone_is_gone = true;
     static std::vector<std::vector<Tensor>> never_freed;
     never_freed.push_back(std::move(tensors_));
@@ -93,7 +93,7 @@ class Messages {
     const xgrad::detail::Timed timed("wait for ranks");
     const int n = static_cast<int>(requests_.size());
     int all = 0;
-    // At first without sleeping: an answer takes microseconds where nobody is late.
+    // Polls first: an answer takes microseconds unless a rank is late.
     for (std::size_t polls = 0;
          must(MPI_Testall(n, requests_.data(), &all, MPI_STATUSES_IGNORE)), all == 0; ++polls) {
       check_others();
@@ -113,7 +113,7 @@ class Messages {
       return;
     tensors_.push_back(x);
     dispatch(x.dtype(), [&]<class T>() {
-      // Ours alone, but for the windows on it.
+      // Ours alone, except for views of it.
       post(const_cast<T*>(x.data<T>()), static_cast<int>(x.numel()),
            std::is_same_v<T, float> ? MPI_FLOAT : MPI_DOUBLE,
            &requests_.emplace_back(MPI_REQUEST_NULL));
@@ -187,7 +187,7 @@ Communicator::~Communicator() {
     if (other != rank_)
       MPI_Isend(nullptr, 0, MPI_BYTE, static_cast<int>(other), 0, goodbyes, &requests[other]);
   if (someone_is_gone)
-    MPI_Abort(MPI_COMM_WORLD, 1);  // some wait for others, who do not come
+    MPI_Abort(MPI_COMM_WORLD, 1);  // other ranks wait for calls that never come
   MPI_Finalize();
 }
 
@@ -203,8 +203,8 @@ void Communicator::broadcast(std::span<std::byte> bytes) const {
   }
 }
 
-// Each rank sums a slice of the elements: it gets that slice of all subtrees, and gives all ranks
-// its sum (a reduce-scatter and an all-gather).  No algorithm sends fewer bytes.
+// Each rank sums a slice of the elements: it receives that slice of all subtrees, and sends its sum
+// to all ranks (a reduce-scatter and an all-gather).  No algorithm sends fewer bytes.
 Tensor Communicator::sum(std::size_t shards, std::vector<Tensor> mine) const {
   if (size_ == 1)
     return mine.front();
@@ -216,7 +216,7 @@ Tensor Communicator::sum(std::size_t shards, std::vector<Tensor> mine) const {
     return narrow(x, 0, static_cast<std::int64_t>(begin), end - begin);
   };
   const Tensor sum = zeros({n}, mine.front().dtype());
-  std::vector<Tensor> parts(shards);  // of the slice that is summed here, where a subtree begins
+  std::vector<Tensor> parts(shards);  // of the own slice, by the first shard of a subtree
   Messages messages;
   for (std::size_t other = 0; other < size_; ++other) {
     const std::vector<ShardRange> nodes = subtrees(shards, shards_of_rank(shards, size_, other));
@@ -230,14 +230,15 @@ Tensor Communicator::sum(std::size_t shards, std::vector<Tensor> mine) const {
       messages.receive(part, other, 0);
     }
   }
-  for (std::size_t k = 1; k < size_; ++k)  // not all to the same rank at once
+  for (std::size_t k = 1; k < size_; ++k)  // spreads the load
     for (const Tensor& x : mine)
       messages.send(slice(x, (rank_ + k) % size_), (rank_ + k) % size_, 0);
   messages.wait();
   foreach_tree_sum_({&parts, 1});
-  const Tensor own = parts.front(), here = slice(sum, rank_);
+  const Tensor own = parts.front(), destination = slice(sum, rank_);
   dispatch(sum.dtype(), [&]<class T>() {
-    std::copy_n(own.data<T>(), own.numel(), const_cast<T*>(here.data<T>()));  // as in Messages
+    std::copy_n(own.data<T>(), own.numel(),
+                const_cast<T*>(destination.data<T>()));  // as in Messages
   });
   for (std::size_t k = 1; k < size_; ++k) {
     const std::size_t to = (rank_ + k) % size_, from = (rank_ + size_ - k) % size_;

@@ -23,7 +23,7 @@ std::span<std::byte> bytes_of(Tensor& x) {
   });
 }
 
-// FNV-1a over the words of x's bits, as a number that a double holds.
+// FNV-1a over the words of x's bits, as a number that fits a double.
 double checksum(const Tensor& x) {
   return dispatch(x.dtype(), [&]<class T>() {
     using Word = std::conditional_t<std::is_same_v<T, float>, std::uint32_t, std::uint64_t>;
@@ -34,7 +34,7 @@ double checksum(const Tensor& x) {
   });
 }
 
-// Parameters of one dtype whose gradients travel together, about a megabyte: more would not stay in
+// Parameters of one dtype whose gradients are sent together, about a megabyte: more would exceed
 // the processor's caches.
 struct Bucket {
   std::vector<std::size_t> parameters;
@@ -55,7 +55,7 @@ std::vector<Bucket> buckets_of(const std::vector<std::pair<std::string, Tensor>>
   return buckets;
 }
 
-using Gradients = std::vector<std::vector<Tensor>>;  // of the parameters, of this rank's shards
+using Gradients = std::vector<std::vector<Tensor>>;  // by parameter and shard of this rank
 
 // A flat Tensor for each of this rank's subtrees: the sum over its shards.
 std::vector<Tensor> flattened(const Bucket& bucket,
@@ -70,7 +70,7 @@ std::vector<Tensor> flattened(const Bucket& bucket,
         list.push_back(std::exchange(gradients[p][s - range.first], {}));
     }
     foreach_tree_sum_(lists);
-    // An element that no shard has is -0, which changes no sum.
+    // Elements without a gradient are -0, which changes no sum.
     flat.push_back(full({bucket.elements}, -0.0, bucket.dtype));
     dispatch(bucket.dtype, [&]<class T>() {
       T* to = xgrad::detail::writable_data<T>(flat.back());
@@ -86,16 +86,16 @@ std::vector<Tensor> flattened(const Bucket& bucket,
 
 }  // namespace
 
-// The shards of this rank, and what the ranks have made of all together: the loss, and the sums of
-// the gradients if they are asked for.  No value if the batch must stay whole.
+// Runs this rank's shards and combines all ranks' results: the loss and, if requested, the sums of
+// gradients.  No value if the batch must run whole.
 std::optional<double> DataParallel::run(std::size_t rows, const detail::RunShard& shard,
                                         LeafGradients* sums) const {
   const std::size_t shards = shard_count(rows, options_.shards);
   const ShardRange range = shards_of_rank(shards, size(), rank());
   const std::size_t count = sums != nullptr ? parameters_.size() : 0;
-  // The shards' losses; for each parameter, how many ranks have a gradient; how many ranks
-  // must keep the batch whole, how many masks their shards have taken, the squares of that, and
-  // how many have failed.
+  // The shards' losses; for each parameter, the number of ranks with a gradient; the number of
+  // ranks that must run the whole batch; the number of masks taken, and the sum of its squares; the
+  // number of failed ranks.
   std::vector<double> report(shards + count + 4);
   double &whole = report[shards + count], &masks = (&whole)[1], &squares = (&whole)[2],
          &failed = report.back();
@@ -152,13 +152,13 @@ DataParallel::DataParallel(std::vector<std::pair<std::string, Tensor>> named_par
   check<ValueError>(options.shards > 0, "DataParallel: a batch cannot be cut into 0 shards");
   check<ValueError>(options.check_interval > 0, "DataParallel: check_interval is 0");
   check<ValueError>(world_ != nullptr, "DataParallel: there is no world");
-  // A Tensor under two names is one parameter.
+  // A Tensor with two names is one parameter.
   std::erase_if(parameters_, [&](const auto& named) {
     return !numbers_.try_emplace(named.second.handle().get(), numbers_.size()).second;
   });
   if (size() == 1)
     return;
-  shards_of_rank(options.shards, size(), rank());  // or there are too many ranks
+  shards_of_rank(options.shards, size(), rank());  // throws if there are too many ranks
   share_parameters();
 }
 
@@ -192,11 +192,11 @@ void DataParallel::check_parameters() const {
   std::vector<double> theirs = mine;
   world_->broadcast(std::as_writable_bytes(std::span(theirs)));
   together(*world_, [&] {
-    const auto [here, there] = std::ranges::mismatch(mine, theirs);
-    if (here != mine.end())
+    const auto [own, other] = std::ranges::mismatch(mine, theirs);
+    if (own != mine.end())
       fail<RankError>(
-          "DataParallel: the ranks have drifted apart: parameter {} is not what it is on rank 0",
-          parameters_[static_cast<std::size_t>(here - mine.begin())].first);
+          "DataParallel: the ranks have drifted apart: parameter {} differs from rank 0's",
+          parameters_[static_cast<std::size_t>(own - mine.begin())].first);
   });
 }
 
@@ -238,7 +238,7 @@ double DataParallel::mean_loss(std::size_t rows, const ShardLoss& loss) const {
     return parallel::mean_loss(rows, loss, options_.shards);
   check<ValueError>(rows > 0, "parallel: a batch without rows");
   const NoGrad no_grad;
-  if (shard_count(rows, options_.shards) < size()) {  // every rank computes them all
+  if (shard_count(rows, options_.shards) < size()) {  // every rank computes all of it
     double all = 0;
     together(*world_, [&] { all = parallel::mean_loss(rows, loss, options_.shards); });
     return all;

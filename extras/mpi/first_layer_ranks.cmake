@@ -1,4 +1,4 @@
-# The program with first_layer.diff prints on one process, and on two, the same digits.
+# The program with first_layer.diff prints the same digits on one process and on two.
 execute_process(COMMAND "${PROGRAM}" RESULT_VARIABLE code OUTPUT_VARIABLE one ERROR_VARIABLE error)
 if(NOT code EQUAL 0 OR NOT one MATCHES "step 500  loss .*all [0-9]+ elements agree")
   message(FATAL_ERROR "alone: exit code ${code}\n${one}${error}")

@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 
-# One thread of BLAS's and all of PyTorch's own: so PyTorch is fastest.
+# One BLAS thread and all of PyTorch's own, its fastest setting.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ.pop("OPENBLAS_CORETYPE", None)  # it may name slower kernels
 

@@ -1,4 +1,4 @@
-// How much memory the machine has left.
+// The machine's free memory.
 
 #include <limits>
 #include <string>

@@ -1,4 +1,4 @@
-// Ops written by a user, from outside of namespace xgrad, with nothing but custom_op.hpp.
+// A user's ops, outside of namespace xgrad, with custom_op.hpp alone.
 
 #include <xgrad/autograd/custom_op.hpp>
 

@@ -1,5 +1,5 @@
-// Chains of Tensors that hold each other are destroyed in a loop, however long the chain and by
-// whatever they are held: a deep recursion would end the process.
+// Chains of Tensors that hold each other in any way are destroyed in a loop, however long: a deep
+// recursion would overflow the stack.
 
 #include <sys/resource.h>
 
@@ -19,8 +19,8 @@ namespace {
 
 constexpr int long_chain = 20'000;
 
-// While it lives, the stack has 26 bytes for each link of a chain: too few for a frame of any
-// function.
+// While one lives, the stack has 26 bytes for each link of a chain: too few for any function's
+// frame.
 struct SmallStack {
   rlimit before{};
   SmallStack() {
@@ -31,13 +31,12 @@ struct SmallStack {
   ~SmallStack() { setrlimit(RLIMIT_STACK, &before); }
 };
 
-// Each Tensor is held by the next one, as hold(next, held) does it; end() of the last destroys
-// them.
+// Each Tensor is held by the next one, through hold(next, held); end() of the last destroys them.
 void destroy_chain(
     const std::function<Tensor()>& make, const std::function<void(Tensor&, const Tensor&)>& hold,
     const std::function<void(Tensor&)>& end = [](Tensor& x) { x = Tensor(); }) {
   Tensor x = make();
-  const std::weak_ptr<Node> first = x.impl().node;
+  const std::weak_ptr<Node> first = x.identity().node;
   for (int i = 0; i < long_chain; ++i) {
     Tensor next = make();
     hold(next, x);
@@ -63,7 +62,7 @@ Tensor holding(const Tensor& x, Held held) {
 
 TEST_CASE_METHOD(SmallStack, "long chains of lent memory are destroyed", "[destruction]") {
   Tensor x = zeros(1);
-  const std::weak_ptr<const Value> first = x.impl().value;
+  const std::weak_ptr<const Value> first = x.identity().value;
   for (int i = 0; i < long_chain; ++i) {
     struct Lender {
       float element;
@@ -117,7 +116,7 @@ TEST_CASE_METHOD(SmallStack, "long chains of hooks are destroyed", "[destruction
   SECTION("that hold their formula's place in the graph") {
     destroy_chain(new_leaf, [](Tensor& x, const Tensor& held) {
       x.register_hook([saved = Saved(held)](const Tensor& /*g*/) { return Tensor(); });
-      x.register_hook([impl = held.handle()](const Tensor& /*g*/) { return Tensor(); });
+      x.register_hook([identity = held.handle()](const Tensor& /*g*/) { return Tensor(); });
     });
   }
   SECTION("that hold a layer") {
@@ -128,7 +127,7 @@ TEST_CASE_METHOD(SmallStack, "long chains of hooks are destroyed", "[destruction
       x.register_hook([net](const Tensor& /*g*/) { return Tensor(); });
     });
   }
-  SECTION("that hold what a Trace has seen") {
+  SECTION("that hold a Trace's events") {
     destroy_chain(new_leaf, [](Tensor& x, const Tensor& held) {
       Trace trace;
       const Tensor y = -held;
@@ -178,7 +177,7 @@ TEST_CASE_METHOD(SmallStack, "long chains of formulas are destroyed", "[destruct
       x = holding(new_leaf(), std::function<Tensor()>([held] { return held; }));
     });
   }
-  SECTION("that hold the place in the graph of what is no input") {
+  SECTION("that hold the place in the graph of a Tensor that is no input") {
     destroy_chain(new_leaf,
                   [](Tensor& x, const Tensor& held) { x = holding(new_leaf(), Saved(held)); });
   }
@@ -194,8 +193,9 @@ TEST_CASE_METHOD(SmallStack, "long chains of formulas are destroyed", "[destruct
   }
 }
 
-TEST_CASE("what a destroyed hook does may destroy others", "[destruction]") {
-  // The end of each Tensor clears the one before it, and makes and ends a graph of its own.
+TEST_CASE("a hook's destructor may destroy other hooks", "[destruction]") {
+  // The destructor of each Tensor clears the one before it, and makes and destroys a graph of its
+  // own.
   struct Ends {
     Tensor other;
     int* ended;

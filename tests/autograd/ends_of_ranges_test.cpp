@@ -1,5 +1,5 @@
 // Values and gradients at the ends of ranges: tails, subnormals, sums and products that overflow.
-// Everywhere the promise is PyTorch's precision: 1e-6 relative in float32, 1e-13 in float64.
+// The precision is PyTorch's: 1e-6 relative in float32, 1e-13 in float64.
 
 #include <cmath>
 #include <limits>
@@ -49,7 +49,7 @@ struct RangedFunction {
   const char* name;
   Tensor (*ours)(const Tensor&);
   Wide (*value)(Wide);
-  Wide (*slope)(Wide);       ///< nullptr: the golden numbers hold it
+  Wide (*slope)(Wide);       ///< null: golden numbers cover it
   double least, most = inf;  ///< the arguments
 };
 
@@ -215,8 +215,7 @@ TEST_CASE("layer_norm of equal numbers is 0, and so is its gradient of equal gra
     }
 }
 
-// Nothing but rounding may tell rows apart that differ by an offset or, if eps follows, by a
-// factor.
+// Rows that differ by an offset or, if eps is scaled, by a factor may differ by rounding alone.
 TEST_CASE("second derivatives of norms depend on neither offset nor magnitude", "[accuracy]") {
   struct Change {
     bool centred;
@@ -290,7 +289,7 @@ TEST_CASE("var and std near the ends of the range have the right value and gradi
   }
   CHECK(xgrad::std(tensor({1e300, -1e300}, DType::float64)).item() ==
         Approx(std::sqrt(2) * 1e300).epsilon(1e-15));
-  for (const double offset : {0.0, 100.0, 1e6})  // the mean cancels whatever it is
+  for (const double offset : {0.0, 100.0, 1e6})  // the mean cancels at any size
     CHECK(var(tensor({offset + 1, offset + 2, offset + 3})).item() == 1);
 }
 
@@ -304,7 +303,7 @@ TEST_CASE("vector_norm and prod: powers and products that leave the range", "[ac
         CHECK(error_of(y.item(), x[0].item() * std::pow(Wide(3), 1 / ord), dtype) <= 1);
         CHECK(error_of(grad({y}, {x})[0][0].item(), std::pow(Wide(3), 1 / ord - 1), dtype) <= 1);
         const Tensor z = tensor({0, size, size}, dtype).requires_grad_();
-        if (ord > 1)  // an element that is 0 has gradient 0, whatever the powers of the others are
+        if (ord > 1)  // an element 0 has gradient 0, whatever the powers of the others
           CHECK(grad({vector_norm(z, ord)}, {z})[0][0].item() == 0);
       }
   struct Case {

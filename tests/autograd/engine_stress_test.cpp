@@ -1,4 +1,4 @@
-// The engine: errors on the way, long chains, threads, and what is kept alive.
+// The engine: errors during a run, long chains, threads, and lifetimes.
 
 #include <cmath>
 #include <memory>
@@ -15,7 +15,7 @@ using namespace xgrad;
 
 namespace {
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 // x, with this backward.
 Tensor with_backward(const char* name, const Tensor& x, std::function<void(Context&)> backward) {
@@ -29,20 +29,20 @@ TEST_CASE("an exception in a backward changes no grad and leaves the engine usab
   const Tensor x = leaf({1, 2}), w = leaf({3, 4});
   sum(x * w).backward();
   const auto throws = [](Context&) { throw std::runtime_error("in the middle"); };
-  // w gets its gradient before the formula throws, x would get it after
+  // w gets its gradient before the formula throws, and x after it
   const auto y = [&] { return sum(with_backward("throwing", x * 2.0, throws) * w); };
   CHECK_THROWS_WITH(y().backward(), "in the middle");
   CHECK_THROWS_WITH(grad({y()}, {x}), "in the middle");
-  CHECK(numbers(x.grad()) == Numbers{3, 4});
-  CHECK(numbers(w.grad()) == Numbers{1, 2});
+  CHECK(numbers(x.grad()) == Doubles{3, 4});
+  CHECK(numbers(w.grad()) == Doubles{1, 2});
   Tensor h = with_backward("throwing", x, throws) * w;
   h.retain_grad();  // it has its gradient before anything throws
   CHECK_THROWS_WITH(sum(h).backward(), "in the middle");
   CHECK_FALSE(h.grad().defined());
   CHECK(Mode::current().grad_enabled);
   sum(x * w).backward();
-  CHECK(numbers(x.grad()) == Numbers{6, 8});
-  CHECK(numbers(w.grad()) == Numbers{2, 4});
+  CHECK(numbers(x.grad()) == Doubles{6, 8});
+  CHECK(numbers(w.grad()) == Doubles{2, 4});
 }
 
 TEST_CASE("an exception in a forward or a hook leaves the mode as it was", "[engine]") {
@@ -61,7 +61,7 @@ TEST_CASE("an exception in a forward or a hook leaves the mode as it was", "[eng
   CHECK_FALSE(x.grad().defined());
   x.remove_hook(id);
   sum(x * x).backward();
-  CHECK(numbers(x.grad()) == Numbers{2, 4});
+  CHECK(numbers(x.grad()) == Doubles{2, 4});
 }
 
 TEST_CASE("a gradient that does not fit names the op", "[engine]") {
@@ -79,7 +79,7 @@ TEST_CASE("a gradient that does not fit names the op", "[engine]") {
   CHECK_THROWS_AS(sum(of_another).backward(), ValueError);
   CHECK_THROWS_WITH(sum(of_another).backward(),
                     "my_op: its backward has a gradient for input 1 of 1");
-  // broadcast gradients are summed only for ops that say so
+  // broadcast gradients are summed only for ops that declare it
   const Tensor wide = with_backward("my_op", x, [](Context& ctx) {
     ctx.add(0, ones({5, 2}, DType::float64));
   });
@@ -97,7 +97,7 @@ TEST_CASE("ops that declare broadcasting have their gradients summed", "[engine]
   const auto backward = [](Context& ctx) { ctx.add(0, ctx.gradient()); };
   const Tensor y = record("widen", {x}, forward, backward, {.broadcasts = true});
   sum(y * tensor({{1, 2, 3}, {4, 5, 6}}, DType::float64)).backward();
-  CHECK(numbers(x.grad()) == Numbers{6, 15});
+  CHECK(numbers(x.grad()) == Doubles{6, 15});
 }
 
 TEST_CASE("undefined inputs and inputs without a gradient cost nothing", "[engine]") {
@@ -116,7 +116,7 @@ TEST_CASE("undefined inputs and inputs without a gradient cost nothing", "[engin
   CHECK(needs_x);
   CHECK_FALSE(needs_constant);
   CHECK_FALSE(needs_undefined);
-  CHECK(numbers(x.grad()) == Numbers{1, 1});
+  CHECK(numbers(x.grad()) == Doubles{1, 1});
 }
 
 TEST_CASE("kernels accumulate into a buffer", "[engine]") {
@@ -135,7 +135,7 @@ TEST_CASE("kernels accumulate into a buffer", "[engine]") {
   };
   const Tensor y = doubled(x), z = doubled(x);
   sum(y * other + z * 3.0 + x).backward();
-  CHECK(numbers(x.grad()) == Numbers{10 + 6 + 1, 14 + 6 + 1});
+  CHECK(numbers(x.grad()) == Doubles{10 + 6 + 1, 14 + 6 + 1});
   CHECK(betas == std::vector<double>{1, 1});  // the sum's own gradient came first
   // a gradient that a handle keeps is not written to
   betas.clear();
@@ -143,8 +143,8 @@ TEST_CASE("kernels accumulate into a buffer", "[engine]") {
   const Tensor v = tensor({100, 200}, DType::float64);
   backward({doubled(h), h}, {.grad_outputs = {tensor({1, 1}, DType::float64), v}});
   CHECK(betas == std::vector<double>{1});
-  CHECK(numbers(v) == Numbers{100, 200});
-  CHECK(numbers(x.grad()) == Numbers{17 + 102, 21 + 202});
+  CHECK(numbers(v) == Doubles{100, 200});
+  CHECK(numbers(x.grad()) == Doubles{17 + 102, 21 + 202});
 }
 
 TEST_CASE("a chain of a million ops", "[engine]") {
@@ -158,20 +158,20 @@ TEST_CASE("a chain of a million ops", "[engine]") {
   };
   SECTION("backward") {
     sum(chain()).backward();
-    CHECK(numbers(x.grad()) == Numbers{1, 1});
+    CHECK(numbers(x.grad()) == Doubles{1, 1});
   }
   SECTION("grad with create_graph, and its end") {
-    CHECK(numbers(grad({sum(chain())}, {x}, {.create_graph = true})[0]) == Numbers{1, 1});
+    CHECK(numbers(grad({sum(chain())}, {x}, {.create_graph = true})[0]) == Doubles{1, 1});
   }
   SECTION("destroyed without a backward") {
-    const std::weak_ptr<Node> node = chain().impl().node;
+    const std::weak_ptr<Node> node = chain().identity().node;
     CHECK(node.expired());
   }
   SECTION("through closures") {  // exp keeps its output, mul both operands
     Tensor y = x;
     for (std::size_t i = 0; i < n / 4; ++i)
       y = y * y;
-    const std::weak_ptr<Node> node = y.impl().node;
+    const std::weak_ptr<Node> node = y.identity().node;
     y = Tensor();
     CHECK(node.expired());
   }
@@ -200,7 +200,7 @@ TEST_CASE("a graph built on two threads", "[engine]") {
 TEST_CASE("threads call grad() on shared leaves and a shared graph", "[engine]") {
   const Tensor x = leaf({1, 2, 3});
   const Tensor shared = exp(x * 0.5);
-  const Numbers expected = numbers(grad({sum(shared * x)}, {x}, {.retain_graph = true})[0]);
+  const Doubles expected = numbers(grad({sum(shared * x)}, {x}, {.retain_graph = true})[0]);
   std::vector<int> right(4);
   std::vector<std::thread> threads;
   for (int& count : right)
@@ -221,7 +221,7 @@ TEST_CASE("the mode belongs to its thread", "[engine]") {
   CHECK(enabled);
 }
 
-// ---- what is kept alive
+// ---- lifetimes
 
 TEST_CASE("a gradient with a graph does not keep itself alive", "[engine]") {
   std::weak_ptr<Node> of_leaf, of_gradient, of_result;
@@ -231,9 +231,9 @@ TEST_CASE("a gradient with a graph does not keep itself alive", "[engine]") {
     h.retain_grad();
     sum(h).backward({.create_graph = true});
     sum(h * x).backward({.create_graph = true});
-    of_leaf = x.impl().node;
-    of_gradient = x.grad().impl().node;
-    of_result = h.impl().node;
+    of_leaf = x.identity().node;
+    of_gradient = x.grad().identity().node;
+    of_result = h.identity().node;
     CHECK_FALSE(of_leaf.expired());
     CHECK_FALSE(of_gradient.expired());
   }
@@ -242,7 +242,7 @@ TEST_CASE("a gradient with a graph does not keep itself alive", "[engine]") {
   CHECK(of_result.expired());
 }
 
-TEST_CASE("what no formula needs is freed in the forward pass", "[engine]") {
+TEST_CASE("values that no formula needs are freed in the forward pass", "[engine]") {
   const Tensor x = leaf({1, 2});
   std::weak_ptr<const Value> unneeded, needed;
   Tensor y;
@@ -250,8 +250,8 @@ TEST_CASE("what no formula needs is freed in the forward pass", "[engine]") {
     const Tensor a = x + 1.0;  // the sum's derivative needs nothing
     const Tensor b = a + x;
     const Tensor c = exp(b);  // needs its output
-    unneeded = b.impl().value;
-    needed = c.impl().value;
+    unneeded = b.identity().value;
+    needed = c.identity().value;
     y = sum(c);
   }
   CHECK(unneeded.expired());
@@ -272,7 +272,7 @@ TEST_CASE("a backward frees each closure as soon as it has run", "[engine]") {
       ctx.add(0, ctx.gradient());
     });
     const Tensor late = exp(watch);
-    late_value = late.impl().value;
+    late_value = late.identity().value;
     y = sum(late);
   }
   y.backward();
@@ -292,7 +292,7 @@ TEST_CASE("a formula sees the output it asked for, also under create_graph", "[e
   std::weak_ptr<Node> node;
   {
     const Tensor y = my_exp(x);
-    node = y.impl().node;
+    node = y.identity().node;
     (void)grad({sum(y)}, {x}, {.create_graph = true});
   }
   CHECK(node.expired());

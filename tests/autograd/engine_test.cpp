@@ -1,5 +1,5 @@
-// The engine: what backward() and grad() give.  Threads, long chains, errors and memory:
-// engine_stress_test.cpp; runs within runs: nested_run_test.cpp.
+// The engine: results of backward() and grad().  Threads, long chains, errors and memory:
+// engine_stress_test.cpp; nested runs: nested_run_test.cpp.
 
 #include <cmath>
 #include <xgrad/autograd/check/gradcheck.hpp>
@@ -14,18 +14,18 @@ using namespace xgrad;
 
 namespace {
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 }  // namespace
 
 TEST_CASE("backward accumulates into leaves", "[engine]") {
   Tensor x = leaf({1, 2, 3}), w = leaf(2);
   sum(x * x * w).backward();
-  CHECK(numbers(x.grad()) == Numbers{4, 8, 12});
+  CHECK(numbers(x.grad()) == Doubles{4, 8, 12});
   CHECK(w.grad().item() == 14);
   CHECK_FALSE(x.grad().requires_grad());
   sum(x * w).backward();
-  CHECK(numbers(x.grad()) == Numbers{6, 10, 14});
+  CHECK(numbers(x.grad()) == Doubles{6, 10, 14});
   CHECK(w.grad().item() == 20);
   x.zero_grad();
   CHECK_FALSE(x.grad().defined());
@@ -37,17 +37,17 @@ TEST_CASE("a gradient in other hands does not change when more is accumulated", 
   sum(a + b).backward();  // both gradients may share memory
   const Tensor before = a.grad().detach();
   sum(a * 10.0).backward();
-  CHECK(numbers(a.grad()) == Numbers{11, 11});
-  CHECK(numbers(b.grad()) == Numbers{1, 1});
-  CHECK(numbers(before) == Numbers{1, 1});
+  CHECK(numbers(a.grad()) == Doubles{11, 11});
+  CHECK(numbers(b.grad()) == Doubles{1, 1});
+  CHECK(numbers(before) == Doubles{1, 1});
 }
 
 TEST_CASE("backward with a gradient of the output", "[engine]") {
   const Tensor x = leaf({1, 2, 3});
   const Tensor v = tensor({1, 10, 100}, DType::float64);
   (x * x).backward(v);
-  CHECK(numbers(x.grad()) == Numbers{2, 40, 600});
-  CHECK(numbers(v) == Numbers{1, 10, 100});
+  CHECK(numbers(x.grad()) == Doubles{2, 40, 600});
+  CHECK(numbers(v) == Doubles{1, 10, 100});
   CHECK_THROWS_AS((x * x).backward(), GraphError);
   CHECK_THROWS_WITH((x * x).backward(), ContainsSubstring("(3,)"));
   CHECK_THROWS_AS((x * x).backward(zeros({2}, DType::float64)), ShapeError);
@@ -60,12 +60,12 @@ TEST_CASE("several outputs add up", "[engine]") {
   const Tensor y = x * x, z = sum(y * 3.0);
   const Tensor v = tensor({1, -1}, DType::float64);
   const auto g = grad({y, z}, {x}, {.grad_outputs = {v, {}}, .retain_graph = true});
-  CHECK(numbers(g[0]) == Numbers{2 + 6, -4 + 12});
+  CHECK(numbers(g[0]) == Doubles{2 + 6, -4 + 12});
   backward({y, z}, {.grad_outputs = {v, scalar(2, DType::float64)}});
-  CHECK(numbers(x.grad()) == Numbers{2 + 12, -4 + 24});
+  CHECK(numbers(x.grad()) == Doubles{2 + 12, -4 + 24});
   // the same output twice
   const Tensor w = sum(x);
-  CHECK(numbers(grad({w, w}, {x})[0]) == Numbers{2, 2});
+  CHECK(numbers(grad({w, w}, {x})[0]) == Doubles{2, 2});
   CHECK_THROWS_WITH(grad({z, z}, {x}, {.grad_outputs = {v}}),
                     ContainsSubstring("2 outputs but 1 grad_outputs"));
 }
@@ -75,17 +75,17 @@ TEST_CASE("grad touches no grad and works for intermediates", "[engine]") {
   Tensor h = x * w;
   h.retain_grad();  // of backward(), not of grad()
   const Tensor y = sum(h * h);
-  CHECK(numbers(grad({y}, {x}, {.retain_graph = true})[0]) == Numbers{18, 100});
+  CHECK(numbers(grad({y}, {x}, {.retain_graph = true})[0]) == Doubles{18, 100});
   CHECK_FALSE(h.grad().defined());
   const auto g = grad({y}, {h, x, w, y});
-  CHECK(numbers(g[0]) == Numbers{6, 20});
-  CHECK(numbers(g[1]) == Numbers{18, 100});
-  CHECK(numbers(g[2]) == Numbers{6, 40});
+  CHECK(numbers(g[0]) == Doubles{6, 20});
+  CHECK(numbers(g[1]) == Doubles{18, 100});
+  CHECK(numbers(g[2]) == Doubles{6, 40});
   CHECK(g[3].item() == 1);
   CHECK_FALSE(x.grad().defined());
   CHECK_FALSE(w.grad().defined());
   CHECK_FALSE(h.grad().defined());
-  CHECK(numbers(grad({sum(x)}, {x, x})[1]) == Numbers{1, 1});  // an input twice
+  CHECK(numbers(grad({sum(x)}, {x, x})[1]) == Doubles{1, 1});  // an input twice
   CHECK(grad({sum(x)}, {}).empty());
 }
 
@@ -101,9 +101,9 @@ TEST_CASE("grad goes only where it is asked for", "[engine]") {
         });
   };
   const Tensor y = sum(counted(x) * w);
-  CHECK(numbers(grad({y}, {w}, {.retain_graph = true})[0]) == Numbers{1, 2});
+  CHECK(numbers(grad({y}, {w}, {.retain_graph = true})[0]) == Doubles{1, 2});
   CHECK(calls == 0);
-  CHECK(numbers(grad({y}, {x})[0]) == Numbers{3, 5});
+  CHECK(numbers(grad({y}, {x})[0]) == Doubles{3, 5});
   CHECK(calls == 1);
 }
 
@@ -131,16 +131,16 @@ TEST_CASE("create_graph: derivatives of every order", "[engine]") {
 TEST_CASE("a grad that has a graph", "[engine]") {
   Tensor x = leaf({1, 2});
   sum(x * x * x).backward({.create_graph = true});
-  CHECK(numbers(x.grad()) == Numbers{3, 12});
+  CHECK(numbers(x.grad()) == Doubles{3, 12});
   REQUIRE(x.grad().requires_grad());
   const Tensor first = x.grad();
   CHECK(numbers(grad({sum(first * first)}, {x}, {.retain_graph = true})[0]) ==
-        Numbers{2 * 3 * 6, 2 * 12 * 12});
-  // more is added to it, and the sum has a graph, too; a handle on the first keeps its value
+        Doubles{2 * 3 * 6, 2 * 12 * 12});
+  // a later sum has a graph, too; a handle on the first gradient keeps its value
   sum(x * x).backward({.create_graph = true});
-  CHECK(numbers(x.grad()) == Numbers{5, 16});
-  CHECK(numbers(first) == Numbers{3, 12});
-  CHECK(numbers(grad({sum(x.grad())}, {x})[0]) == Numbers{6 + 2, 12 + 2});
+  CHECK(numbers(x.grad()) == Doubles{5, 16});
+  CHECK(numbers(first) == Doubles{3, 12});
+  CHECK(numbers(grad({sum(x.grad())}, {x})[0]) == Doubles{6 + 2, 12 + 2});
   x.zero_grad();
 }
 
@@ -148,8 +148,8 @@ TEST_CASE("a cotangent can be differentiated", "[engine]") {
   const Tensor x = leaf({1, 2}), v = leaf({3, 4});
   const Tensor g = grad({x * x}, {x}, {.grad_outputs = {v}, .create_graph = true})[0];  // 2 x v
   const auto second = grad({sum(g * g)}, {x, v});
-  CHECK(numbers(second[0]) == Numbers{8 * 1 * 9, 8 * 2 * 16});
-  CHECK(numbers(second[1]) == Numbers{8 * 3 * 1, 8 * 4 * 4});
+  CHECK(numbers(second[0]) == Doubles{8 * 1 * 9, 8 * 2 * 16});
+  CHECK(numbers(second[1]) == Doubles{8 * 3 * 1, 8 * 4 * 4});
 }
 
 TEST_CASE("retain_graph, and the error of a freed graph", "[engine]") {
@@ -157,16 +157,16 @@ TEST_CASE("retain_graph, and the error of a freed graph", "[engine]") {
   const Tensor y = sum(x * x);
   y.backward({.retain_graph = true});
   y.backward();
-  CHECK(numbers(x.grad()) == Numbers{4, 8});
+  CHECK(numbers(x.grad()) == Doubles{4, 8});
   CHECK_THROWS_AS(y.backward(), GraphError);
   CHECK_THROWS_WITH(y.backward(), ContainsSubstring("retain_graph") && ContainsSubstring("'sum'"));
   CHECK_THROWS_WITH(grad({y}, {x}), ContainsSubstring("retain_graph"));
   CHECK_THROWS_AS(grad({y}, {x}, {.allow_unused = true}), GraphError);
-  CHECK(numbers(x.grad()) == Numbers{4, 8});
+  CHECK(numbers(x.grad()) == Doubles{4, 8});
   // a freed part that is not needed does no harm
   const Tensor h = x * 3.0, w = leaf({1, 1});
   sum(h * h).backward();
-  CHECK(numbers(grad({sum(h * w)}, {w})[0]) == Numbers{3, 6});
+  CHECK(numbers(grad({sum(h * w)}, {w})[0]) == Doubles{3, 6});
   CHECK_THROWS_WITH(grad({sum(h * w)}, {x}), ContainsSubstring("retain_graph"));
   const Tensor z = sum(x * x);
   (void)grad({z}, {x}, {.create_graph = true});  // keeps the graph
@@ -180,7 +180,7 @@ TEST_CASE("unused inputs, and outputs without a graph", "[engine]") {
                     ContainsSubstring("input 1") && ContainsSubstring("allow_unused"));
   const auto g = grad({sum(x)}, {unused, x}, {.allow_unused = true});
   CHECK_FALSE(g[0].defined());
-  CHECK(numbers(g[1]) == Numbers{1, 1});
+  CHECK(numbers(g[1]) == Doubles{1, 1});
   CHECK_THROWS_AS(grad({sum(x)}, {constant}), GraphError);
   CHECK_THROWS_AS(grad({sum(constant)}, {x}), GraphError);
   CHECK_THROWS_AS(sum(constant).backward(), GraphError);
@@ -190,14 +190,14 @@ TEST_CASE("diamonds and shared subexpressions", "[engine]") {
   const Tensor x = leaf({2, 3});
   const Tensor h = x * x;
   const Tensor y = h * h + h * x + h;  // x^4 + x^3 + x^2
-  CHECK(numbers(grad({sum(y)}, {x})[0]) == Numbers{32 + 12 + 4, 108 + 27 + 6});
+  CHECK(numbers(grad({sum(y)}, {x})[0]) == Doubles{32 + 12 + 4, 108 + 27 + 6});
   // 2^40 paths through 40 diamonds, each visited once
   Tensor z = leaf(1.0);
   const Tensor start = z;
   for (int i = 0; i < 40; ++i)
     z = z + z;
   CHECK(grad({z}, {start})[0].item() == std::pow(2.0, 40));
-  // a short and a long way: the short one must wait
+  // a short and a long path: the short one must wait
   Tensor longer = start;
   for (int i = 0; i < 5; ++i)
     longer = longer * 2.0;
@@ -208,7 +208,7 @@ TEST_CASE("diamonds and shared subexpressions", "[engine]") {
 TEST_CASE("detach stops the gradient and NoGrad records none", "[engine]") {
   const Tensor x = leaf({2, 3});
   const Tensor y = x * (x * x).detach();
-  CHECK(numbers(grad({sum(y)}, {x})[0]) == Numbers{4, 9});
+  CHECK(numbers(grad({sum(y)}, {x})[0]) == Doubles{4, 9});
   {
     const NoGrad no_grad;
     CHECK_FALSE((x * x).requires_grad());
@@ -257,9 +257,9 @@ TEST_CASE("update between forward and backward does not corrupt gradients", "[en
   w.copy_(w * 10);
   x.fill_(-1);
   y.backward();
-  CHECK(numbers(x.grad()) == Numbers{9, 16});
-  CHECK(numbers(w.grad()) == Numbers{6, 16});
-  CHECK(numbers(w) == Numbers{30, 40});
+  CHECK(numbers(x.grad()) == Doubles{9, 16});
+  CHECK(numbers(w.grad()) == Doubles{6, 16});
+  CHECK(numbers(w) == Doubles{30, 40});
   CHECK_THROWS_AS((x * w).zero_(), GraphError);
   CHECK_THROWS_WITH((x * w).zero_(), ContainsSubstring("'mul'"));
 }
@@ -269,16 +269,16 @@ TEST_CASE("update between forward and backward does not corrupt gradients", "[en
 TEST_CASE("hooks see the complete gradient and may replace it", "[engine]") {
   Tensor x = leaf({1, 2});
   Tensor h = x * 2.0;
-  std::vector<Numbers> seen;
+  std::vector<Doubles> seen;
   h.register_hook([&](const Tensor& g) { return seen.push_back(numbers(g)), g * 10.0; });
   const std::size_t id =
       x.register_hook([&](const Tensor& g) { return seen.push_back(numbers(g)), Tensor(); });
   const Tensor y = sum(h * h + h);
   y.backward({.retain_graph = true});
   // once, with the gradients of both uses: 2 h + 1
-  CHECK(seen == std::vector<Numbers>{{5, 9}, {100, 180}});
-  CHECK(numbers(x.grad()) == Numbers{100, 180});
-  CHECK(numbers(grad({y}, {h}, {.retain_graph = true})[0]) == Numbers{50, 90});
+  CHECK(seen == std::vector<Doubles>{{5, 9}, {100, 180}});
+  CHECK(numbers(x.grad()) == Doubles{100, 180});
+  CHECK(numbers(grad({y}, {h}, {.retain_graph = true})[0]) == Doubles{50, 90});
   x.remove_hook(id);
   x.remove_hook(id);  // one that is gone
   seen.clear();
@@ -291,21 +291,21 @@ TEST_CASE("several hooks run in order, and a wrong replacement is named", "[engi
   x.register_hook([](const Tensor& g) { return g + 1.0; });
   const std::size_t second = x.register_hook([](const Tensor& g) { return g * 3.0; });
   sum(x).backward();
-  CHECK(numbers(x.grad()) == Numbers{6, 6});
+  CHECK(numbers(x.grad()) == Doubles{6, 6});
   x.remove_hook(second);
   sum(x).backward();
-  CHECK(numbers(x.grad()) == Numbers{8, 8});
+  CHECK(numbers(x.grad()) == Doubles{8, 8});
   x.register_hook([](const Tensor&) { return zeros({3}, DType::float64); });
   CHECK_THROWS_AS(sum(x).backward(), ShapeError);
   CHECK_THROWS_WITH(sum(x).backward(), ContainsSubstring("hook") && ContainsSubstring("(3,)"));
-  CHECK(numbers(x.grad()) == Numbers{8, 8});
+  CHECK(numbers(x.grad()) == Doubles{8, 8});
 }
 
 TEST_CASE("a hook may remove itself, or register another, while it runs", "[engine]") {
   Tensor x = leaf({1, 2});
   std::size_t id = 0;
   int calls = 0;
-  const std::vector<double> captured(1000, 1.0);  // makes a use after free show
+  const std::vector<double> captured(1000, 1.0);  // makes a use after free visible
   id = x.register_hook([&, captured](const Tensor& g) {
     x.remove_hook(id);
     for (int i = 0; i < 10; ++i)
@@ -313,8 +313,8 @@ TEST_CASE("a hook may remove itself, or register another, while it runs", "[engi
     return g * captured.back();
   });
   sum(x).backward();
-  CHECK(numbers(x.grad()) == Numbers{1, 1});
-  CHECK(calls == 0);  // the new ones take part from the next run on
+  CHECK(numbers(x.grad()) == Doubles{1, 1});
+  CHECK(calls == 0);  // new hooks take part from the next run on
   sum(x).backward();
   CHECK(calls == 10);
 }
@@ -336,9 +336,9 @@ TEST_CASE("retain_grad keeps the gradient of the result of an op", "[engine]") {
   const Tensor other = x * 3.0;
   h.retain_grad();
   sum(h * other).backward();
-  CHECK(numbers(h.grad()) == Numbers{3, 6});
+  CHECK(numbers(h.grad()) == Doubles{3, 6});
   CHECK_FALSE(other.grad().defined());
-  CHECK(numbers(x.grad()) == Numbers{9, 36});
+  CHECK(numbers(x.grad()) == Doubles{9, 36});
   CHECK_THROWS_AS(ones({2}).retain_grad(), GraphError);
 }
 

@@ -1,4 +1,4 @@
-// Messages that quote texts of strangers.
+// Messages that quote untrusted texts.
 
 #include <xgrad/autograd/error.hpp>
 

@@ -1,4 +1,4 @@
-// Code as users of PyTorch type it first: it compiles, and gives PyTorch's numbers.
+// Code as PyTorch users write it: it compiles, and gives PyTorch's numbers.
 
 #include <cmath>
 #include <xgrad/autograd/xtensor.hpp>
@@ -21,7 +21,7 @@ void same(const Tensor& a, const Values& expected) {
   CHECK(allclose(a.detach().to(DType::float32), b, 1e-5, 1e-6));
 }
 
-// A head as it is written in PyTorch's lectures.
+// A head as in PyTorch's lectures.
 struct Head {
   nn::Linear query{4, 2, false}, key{4, 2, false}, value{4, 2, false};
   Tensor operator()(const Tensor& in) const {

@@ -1,5 +1,5 @@
-// Hooks that do anything to the Tensors of the run that calls them, and hooks of Tensors whose
-// state changes.
+// Hooks that change the Tensors of the run that calls them, and hooks of Tensors whose state
+// changes.
 
 #include <functional>
 #include <vector>
@@ -96,7 +96,7 @@ TEST_CASE("hooks of results of ops", "[hooks]") {
     CHECK(calls == 1);
     CHECK(numbers(old.grad()) == Elements{1, 1});
   }
-  SECTION("removed in the run, by a hook of what uses it") {
+  SECTION("removed in the run, by a hook of its user") {
     Tensor z = y * y;
     z.register_hook([&](const Tensor& /*g*/) { return y.remove_hook(id), Tensor(); });
     sum(z).backward();
@@ -130,7 +130,7 @@ TEST_CASE("a removed hook may do anything as it ends", "[hooks]") {
   CHECK(calls >= 1);
 }
 
-TEST_CASE("grad() gives the gradient of what its inputs were", "[hooks]") {
+TEST_CASE("grad() gives the gradient of its inputs at the time of the call", "[hooks]") {
   Tensor x = pair_of(1, 2), w = pair_of(3, 4);
   Tensor other;
   std::function<void()> act;
@@ -152,7 +152,7 @@ TEST_CASE("grad() gives the gradient of what its inputs were", "[hooks]") {
       w.copy_(tensor({100, 100}));
     };
   }
-  SECTION("given away") {
+  SECTION("released") {
     act = [&] { x = w = Tensor(); };
   }
   SECTION("differentiated on the way") {
@@ -243,7 +243,7 @@ TEST_CASE("a hook that frees the graph it is in", "[hooks]") {
 }
 
 TEST_CASE("several buffers of one input, in whatever order they are written", "[hooks][buffer]") {
-  // 1 x + 10 x + 100 x, each term's gradient by a buffer or as a Tensor, all asked for first.
+  // 1 x + 10 x + 100 x, each term's gradient by a buffer or as a Tensor; all are requested first.
   const auto sum_of = [](const Tensor& a, const Tensor& b, const std::vector<int>& order,
                          bool second_as_tensor) {
     const auto forward = [](std::span<const Tensor> in) { return in[0] + in[1] * 10.0; };

@@ -1,4 +1,4 @@
-// Blocks of memory: every size, alignment, and which blocks are kept for which threads.
+// Memory blocks: sizes, alignment, and which threads reuse which blocks.
 
 #include <sys/resource.h>
 #if defined(__GLIBC__)
@@ -26,14 +26,14 @@ TEST_CASE("blocks of all sizes are aligned and whole", "[memory]") {
     for (const std::size_t part : {4, 5, 6, 7})
       for (const std::size_t off : {-1, 0, 1, 64})
         sizes.push_back((std::size_t{1} << power) / 4 * part + off);
-  for (int round = 0; round < 2; ++round) {  // new blocks, then kept ones
+  for (int round = 0; round < 2; ++round) {  // new blocks, then reused ones
     std::vector<unsigned char*> blocks;
     for (const std::size_t bytes : sizes) {
       blocks.push_back(static_cast<unsigned char*>(allocate_bytes(bytes)));
       CHECK(reinterpret_cast<std::uintptr_t>(blocks.back()) % 64 == 0);
       std::memset(blocks.back(), static_cast<int>(bytes % 251), bytes);
     }
-    for (std::size_t i = 0; i < sizes.size(); ++i) {  // nobody else has written there
+    for (std::size_t i = 0; i < sizes.size(); ++i) {  // no other block overlaps
       const auto mark = static_cast<unsigned char>(sizes[i] % 251);
       CHECK(blocks[i][0] == mark);
       CHECK(blocks[i][sizes[i] - 1] == mark);
@@ -63,7 +63,7 @@ TEST_CASE("a large block that one thread frees is there for another", "[memory]"
   free_bytes(second, bytes);
 }
 
-TEST_CASE("a thread that frees what another makes does not gather it", "[memory]") {
+TEST_CASE("a thread that frees another's blocks does not accumulate them", "[memory]") {
   constexpr std::size_t bytes = 4096, parts = 256, rounds = 40;
   std::vector<void*> blocks(parts);
   std::barrier turn(2);
@@ -107,18 +107,18 @@ TEST_CASE("a thread keeps 64 MiB of small blocks and no more", "[memory]") {
     return;
   }
   CHECK(kept >= most);
-  CHECK(kept <= most + most / 4);  // what malloc adds to each
+  CHECK(kept <= most + most / 4);  // malloc's overhead
 }
 #endif
 
-TEST_CASE("what is done again and again asks the system for nothing", "[memory]") {
+TEST_CASE("repeated work asks the system for no memory", "[memory]") {
   constexpr std::size_t bytes = std::size_t{48} << 20, parts = 24;
   const auto page_faults = [] {
     rusage usage{};
     ::getrusage(RUSAGE_SELF, &usage);
     return usage.ru_minflt;
   };
-  // Blocks of one size, and then some of another while most of the first are still there.
+  // Blocks of one size, then blocks of another while most of the first still exist.
   const auto step = [] {
     std::vector<void*> blocks;
     const auto take = [&](std::size_t size) {

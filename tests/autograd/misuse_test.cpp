@@ -1,4 +1,4 @@
-// Actions and mistakes of a user between forward and backward, which must not corrupt a gradient.
+// A user's actions and mistakes between forward and backward, which must not corrupt a gradient.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using List = std::vector<double>;
 
-// Makes each array that update() hands out another size, then throws if told to.
+// Resizes each array that update() passes, then throws on request.
 struct Grow {
   bool throws = false;
   template <class A>
@@ -45,7 +45,7 @@ struct Scaled {
   double operator()(double x) const { return x * by.item(); }
 };
 
-// x * 2 and three inputs more, with this formula.
+// x * 2 with three more inputs and this formula.
 template <class B>
 Tensor op_of(const std::vector<Tensor>& in, const B& formula) {
   return record(
@@ -180,7 +180,7 @@ TEST_CASE("hooks of inner Tensors outlive a run", "[misuse]") {
   CHECK(calls == 2);
 }
 
-TEST_CASE("a formula that asks for what it has not declared is told so", "[misuse]") {
+TEST_CASE("a formula that uses undeclared values is an error", "[misuse]") {
   const Tensor x = tensor({1, 2}).requires_grad_(), constant = tensor({3, 4});
   const auto with = [&](auto formula) {
     return sum(record(
@@ -194,7 +194,7 @@ TEST_CASE("a formula that asks for what it has not declared is told so", "[misus
   CHECK_THROWS_AS(unwanted.backward({.retain_graph = true}), GraphError);
   CHECK_THROWS_WITH(unwanted.backward({.retain_graph = true}),
                     ContainsSubstring("mine: its backward asks for the buffer "
-                                      "of input 1, which wants no gradient"));
+                                      "of input 1, which needs no gradient"));
   const Tensor wrong = with([](Context& ctx) { *ctx.buffer<double>(0).data = 1; });
   CHECK_THROWS_AS(wrong.backward({.retain_graph = true}), DTypeError);
   CHECK_THROWS_WITH(wrong.backward({.retain_graph = true}),
@@ -252,7 +252,7 @@ TEST_CASE("another handle on a leaf's place in the graph does not take its gradi
   CHECK(numbers(w.grad()) == List{2, 2});
 }
 
-TEST_CASE("who was shown a gradient cannot change it afterwards", "[misuse]") {
+TEST_CASE("a hook that keeps a gradient cannot change it afterwards", "[misuse]") {
   const Size n = GENERATE(3, 100);  // elements in the value, and in memory of their own
   Tensor a = ones({n}).requires_grad_(), b = ones({n}).requires_grad_(), kept;
   const auto first = [](const Tensor& x) { return x[0].item(); };
@@ -309,7 +309,7 @@ TEST_CASE("who was shown a gradient cannot change it afterwards", "[misuse]") {
   }
 }
 
-TEST_CASE("what a formula gives away is a value, without grad() and hooks", "[misuse]") {
+TEST_CASE("a formula's result is a value, without grad() and hooks", "[misuse]") {
   const Tensor x = ones({3}).requires_grad_();
   int calls = 0;
   const Tensor y = record(
@@ -355,7 +355,7 @@ TEST_CASE("arguments at the ends of int64", "[misuse]") {
   CHECK_THROWS_AS(one_hot(Indices{most}), ValueError);
 }
 
-TEST_CASE("what was moved from, or is no value, is an error or still there", "[misuse]") {
+TEST_CASE("a moved-from or missing value is an error or still valid", "[misuse]") {
   Indices ids{1, 2};
   const Indices taken = std::move(ids);
   CHECK(ids.data()[1] == 2);
@@ -424,7 +424,7 @@ TEST_CASE("a model is converted and loaded as a whole", "[misuse]") {
   CHECK(numbers(p.grad()) == List{1, 1});
 }
 
-// ---- what a formula captures
+// ---- captures of formulas
 
 TEST_CASE("a formula that captures a Tensor among the op's inputs is refused", "[misuse]") {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4}), factor = tensor({3}, DType::float64);
@@ -461,7 +461,7 @@ TEST_CASE("a formula that captures a Tensor among the op's inputs is refused", "
 TEST_CASE("a formula that captures no Tensor of its inputs is not refused", "[misuse]") {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4});
   std::atomic<bool> stop{false};
-  std::thread copies([&] {  // its handles come and go while a formula is looked at
+  std::thread copies([&] {  // its handles come and go while a formula is examined
     while (!stop)
       const std::vector<Tensor> handles{x, w, x, w, x};
   });

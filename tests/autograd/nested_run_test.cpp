@@ -1,4 +1,4 @@
-// Runs within runs: a hook or a formula that starts a backward of its own.
+// Nested runs: a hook or a formula that starts a backward of its own.
 
 #include <thread>
 #include <xgrad/autograd/engine.hpp>
@@ -8,7 +8,7 @@
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 TEST_CASE("a backward within a hook", "[engine]") {
   Tensor x = leaf({1, 2});
@@ -21,8 +21,8 @@ TEST_CASE("a backward within a hook", "[engine]") {
     return g + grad({square}, {x})[0];
   });
   sum(h * 2.0).backward();
-  CHECK(numbers(w.grad()) == Numbers{6, 8});
-  CHECK(numbers(x.grad()) == Numbers{100 + 5 * (2 + 2), 100 + 5 * (2 + 4)});
+  CHECK(numbers(w.grad()) == Doubles{6, 8});
+  CHECK(numbers(x.grad()) == Doubles{100 + 5 * (2 + 2), 100 + 5 * (2 + 4)});
 }
 
 TEST_CASE("runs within runs, deeper than a stack holds", "[engine]") {
@@ -54,13 +54,13 @@ TEST_CASE("runs within runs, deeper than a stack holds", "[engine]") {
     for (const int too_deep : {limit + 1, 100'000}) {
       run(run, limit);
       CHECK_THROWS_AS(run(run, too_deep), GraphError);
-      CHECK_THROWS_WITH(run(run, too_deep), ContainsSubstring("500 runs within each other"));
+      CHECK_THROWS_WITH(run(run, too_deep), ContainsSubstring("500 nested runs"));
     }
     CHECK(Mode::current().grad_enabled);
   };
   SECTION("of hooks") { deep(by_hook); }
   SECTION("of formulas") { deep(by_formula); }
-  SECTION("an error leaves every grad as it was, and what caught it goes on") {
+  SECTION("an error leaves every grad as it was, and its handler continues") {
     const Tensor x = leaf({1, 2});
     Tensor h = x * 3.0;
     int caught = 0;
@@ -74,15 +74,15 @@ TEST_CASE("runs within runs, deeper than a stack holds", "[engine]") {
     });
     sum(h).backward();
     CHECK(caught == 1);
-    CHECK(numbers(x.grad()) == Numbers{3, 3});
+    CHECK(numbers(x.grad()) == Doubles{3, 3});
     Tensor y = x * 3.0;
     y.register_hook([&](const Tensor&) -> Tensor {
       by_formula(by_formula, 100'000);
       return {};
     });
     CHECK_THROWS_WITH((x * 10.0 + y).backward(ones({2}, DType::float64)),
-                      ContainsSubstring("500 runs within each other"));
-    CHECK(numbers(x.grad()) == Numbers{3, 3});
+                      ContainsSubstring("500 nested runs"));
+    CHECK(numbers(x.grad()) == Doubles{3, 3});
   }
   SECTION("each thread has its own depth") {
     Tensor h = leaf({1, 2}) * 2.0;

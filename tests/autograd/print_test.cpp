@@ -1,4 +1,4 @@
-// Printing, against what PyTorch prints.
+// Printing, compared with PyTorch's.
 
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>

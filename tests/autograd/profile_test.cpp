@@ -1,4 +1,4 @@
-// Profiles: what is timed, where, and that nothing is when there is none.
+// Profiles: the timed events, and no cost without one.
 
 #include <algorithm>
 #include <string>
@@ -61,7 +61,7 @@ TEST_CASE("the time of an op within another counts once", "[profile]") {
   CHECK(sum == Approx(outer->end - outer->begin));
 }
 
-TEST_CASE("a profile sees all threads, and what throws", "[profile]") {
+TEST_CASE("a profile sees all threads, and ops that throw", "[profile]") {
   const Threads threads(4);
   const Profile profile;
   on_threads(8, [](std::size_t) { step(); });

@@ -1,4 +1,4 @@
-// The generator against numbers that PyTorch 1.13 drew, in this order, from the same seeds.
+// The generator compared with numbers that PyTorch 1.13 drew, in this order, from the same seeds.
 
 #include <xgrad/autograd/random.hpp>
 
@@ -200,7 +200,7 @@ TEST_CASE("random: every transform gives PyTorch's numbers", "[random]") {
   }
 }
 
-TEST_CASE("random: a long fill gives what single draws give", "[random]") {
+TEST_CASE("random: a long fill equals single draws", "[random]") {
   // Longer than the 624 words of a block, and doubles that begin on an odd one.
   const std::size_t n = 2000;
   Generator fast(7), slow(7);
@@ -277,7 +277,7 @@ TEST_CASE("random: state goes around and carries the kept normal", "[random]") {
   }
 }
 
-TEST_CASE("random: what is not a state is refused and changes nothing", "[random]") {
+TEST_CASE("random: a text that is not a state is rejected and changes nothing", "[random]") {
   Generator g(21);
   (void)g.normal();
   const std::string good = g.state();
@@ -327,7 +327,7 @@ TEST_CASE("random: arguments out of range are errors", "[random]") {
   CHECK(g.state() == Generator(1).state());  // nothing was drawn
 }
 
-TEST_CASE("multinomial, which leaves out logarithms, draws what all of them would", "[random]") {
+TEST_CASE("multinomial, which skips logarithms, draws as if it computed all", "[random]") {
   Generator g(7), same(7), numbers(1);
   for (const double spread : {0.0, 1e-6, 1.0, 10.0, 60.0})
     for (int i = 0; i < 300; ++i) {

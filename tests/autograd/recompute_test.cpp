@@ -1,4 +1,4 @@
-// checkpoint(): the same numbers as without, and less memory.
+// checkpoint(): the same numbers as without it, and less memory.
 
 #include <xgrad/autograd/check/anomaly.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
@@ -48,7 +48,7 @@ TEST_CASE("checkpoint gives the same numbers and calls f again", "[checkpoint]")
   f.calls = 0;
   const Tensor y = checkpoint(call, {x, z});
   CHECK(f.calls == 1);
-  CHECK(y.impl().node->op == "checkpoint");
+  CHECK(y.identity().node->op == "checkpoint");
   CHECK(run_of(y, {x, z, f.w}) == expected);
   CHECK(f.calls == 2);
   CHECK_THROWS_AS(grad({sum(y)}, {x}), GraphError);  // freed
@@ -59,10 +59,10 @@ TEST_CASE("checkpoint gives the same numbers and calls f again", "[checkpoint]")
   CHECK(numbers(again[0]) == expected[3]);
 }
 
-TEST_CASE("checkpoint: what f captures, in every way", "[checkpoint]") {
+TEST_CASE("checkpoint: everything that f may capture", "[checkpoint]") {
   const Tensor x = normal({3}, 1).requires_grad_(), w = normal({3}, 2).requires_grad_();
   const auto all_of = [&](const auto& maybe) {
-    const Tensor h = exp(w), other = x * w;  // results of ops, of what f captures as well
+    const Tensor h = exp(w), other = x * w;  // results of ops, which f captures as well
     const Tensor y =
         maybe([&](const Tensor& in) { return sin(in * h) + w * in + x * other * h; }, x * 2);
     return run_of(y + h * other, {x, w, h, other});
@@ -125,7 +125,7 @@ TEST_CASE("checkpoint keeps nothing of f", "[checkpoint]") {
   std::vector<std::weak_ptr<const Value>> made;
   const auto f = [&](const Tensor& in) {
     const Tensor a = exp(in), b = sin(a);
-    made = {a.impl().value, b.impl().value};
+    made = {a.identity().value, b.identity().value};
     return a * b;
   };
   const Tensor x = normal({4}, 1).requires_grad_();
@@ -141,7 +141,7 @@ TEST_CASE("checkpoint keeps nothing of f", "[checkpoint]") {
     const NoGrad guard;
     CHECK_FALSE(checkpoint(f, x).requires_grad());
   }
-  // nested: an inner call keeps nothing while the outer one is computed again
+  // nested: an inner call keeps nothing while the outer one is recomputed
   const auto nested = [&](const Tensor& in) {
     const Tensor inner = checkpoint(f, in);
     CHECK_FALSE(made[0].lock());
@@ -153,7 +153,7 @@ TEST_CASE("checkpoint keeps nothing of f", "[checkpoint]") {
 TEST_CASE("checkpoint in a chain, and in shards on threads", "[checkpoint][parallel]") {
   Tensor x = normal({2}, 1).requires_grad_();
   Tensor y = x;
-  for (int i = 0; i < 20'000; ++i)  // minutes, if a backward saw what comes before its checkpoint
+  for (int i = 0; i < 20'000; ++i)  // minutes, if a backward searched beyond its checkpoint
     y = checkpoint([](const Tensor& in) { return sin(in) * 1.01; }, y);
   CHECK(grad({sum(y)}, {x})[0].shape() == x.shape());
 
@@ -177,7 +177,7 @@ TEST_CASE("checkpoint: masks of a batch in shards", "[checkpoint][parallel]") {
   const auto gradient = [&](bool inside, std::size_t most) {
     manual_seed(7);
     const auto part = [&](const Tensor& z) { return dropout(matmul(z, w), 0.5); };
-    // As many rows as a shard has, but not those of one.
+    // As many rows as a shard has, but other rows.
     const Tensor before = checkpoint(part, narrow(x, 0, 0, 4));
     Tensor leaf = w;
     leaf.zero_grad();
@@ -198,7 +198,7 @@ TEST_CASE("checkpoint: masks of a batch in shards", "[checkpoint][parallel]") {
   }
 }
 
-TEST_CASE("checkpoint of what has leaves of its own, a gradient penalty", "[checkpoint]") {
+TEST_CASE("checkpoint of a function with its own leaves, a gradient penalty", "[checkpoint]") {
   const Tensor w = normal({3}, 2).requires_grad_(), x = normal({3}, 1).requires_grad_();
   const auto penalty = [&](const Tensor& in) {
     const Tensor z = in.detach().requires_grad_();
@@ -208,7 +208,7 @@ TEST_CASE("checkpoint of what has leaves of its own, a gradient penalty", "[chec
   CHECK(run_of(checkpoint(penalty, x), {x, w}) == run_of(penalty(x), {x, w}));
 }
 
-TEST_CASE("checkpoint where somebody looks on is f", "[checkpoint]") {
+TEST_CASE("checkpoint under an observer is f", "[checkpoint]") {
   const Tensor x = leaf({1, 2});
   const auto f = [](const Tensor& in) { return log(in) * in; };
   const Trace trace;
@@ -232,7 +232,7 @@ TEST_CASE("checkpoint says if f is not the same any more", "[checkpoint]") {
   CHECK_FALSE(x.grad().defined());
   CHECK_FALSE(w.grad().defined());
 
-  Tensor input = leaf({1, 2});  // given, and used by its name as well
+  Tensor input = leaf({1, 2});  // used as an argument and by its name
   const Tensor y = checkpoint([&](const Tensor& in) { return in * in * input; }, input);
   input.fill_(9);
   CHECK_THROWS_WITH(sum(y).backward(), ContainsSubstring("has been changed"));
@@ -242,6 +242,6 @@ TEST_CASE("checkpoint says if f is not the same any more", "[checkpoint]") {
         return std::exchange(first, false) ? in : cat({in, in});
       },
       x);
-  CHECK_THROWS_WITH(sum(wider).backward(), ContainsSubstring("f gave (4,)"));
+  CHECK_THROWS_WITH(sum(wider).backward(), ContainsSubstring("f returned (4,)"));
   CHECK_THROWS_AS(checkpoint(std::function<Tensor(const Several&)>(), {x}), ValueError);
 }

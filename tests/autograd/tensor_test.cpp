@@ -41,8 +41,7 @@ TEST_CASE("a Tensor from braces", "[tensor]") {
 
 TEST_CASE("ragged braces are errors", "[tensor]") {
   CHECK_THROWS_AS(tensor({{1, 2}, {3}}), ShapeError);
-  CHECK_THROWS_WITH(tensor({{1, 2}, {3}}),
-                    ContainsSubstring("a list of 1 stands beside a list of 2"));
+  CHECK_THROWS_WITH(tensor({{1, 2}, {3}}), ContainsSubstring("a list of 1 next to a list of 2"));
   CHECK_THROWS_AS(tensor({{1, 2}, 3}), ShapeError);
   CHECK_THROWS_AS(tensor({1, {2, 3}}), ShapeError);
   CHECK_THROWS_AS(tensor({{1, 2}, {}}), ShapeError);
@@ -76,7 +75,7 @@ TEST_CASE("Tensors of one value", "[tensor]") {
 }
 
 TEST_CASE("Indices and Masks of std::vectors", "[tensor]") {
-  constexpr std::int64_t large = (std::int64_t{1} << 53) + 1;  // no double is
+  constexpr std::int64_t large = (std::int64_t{1} << 53) + 1;  // no double equals it
   const std::vector<std::int64_t> ids{0, -2, large};
   CHECK(numbers(Indices(ids)) == ids);
   CHECK(to_string(Indices{std::vector<std::vector<int>>{{1, 2}, {3, 4}}}) ==
@@ -107,7 +106,7 @@ TEST_CASE("ranges", "[tensor]") {
   CHECK(numbers(linspace(3, 1, 2)) == List{3, 1});
   CHECK(numbers(linspace(3, 4, 1)) == List{3});
   CHECK(linspace(0, 1, 0).shape() == Shape{0});
-  // Both ends are met exactly, whatever the step.
+  // Both ends are exact for any step.
   CHECK(numbers(linspace(-0.1, 0.7, 11, DType::float64)).back() == 0.7);
   CHECK(numbers(arange_indices(-1, 2)) == std::vector<std::int64_t>{-1, 0, 1});
   CHECK(arange_indices(2, 2).shape() == Shape{0});
@@ -205,7 +204,7 @@ TEST_CASE("the value of a Tensor", "[tensor]") {
   CHECK(numbers(Tensor(a + 1.0F)) == List{2, 3});
 }
 
-TEST_CASE("an update changes this Tensor and nobody else", "[tensor]") {
+TEST_CASE("an update changes this Tensor and no other", "[tensor]") {
   const auto double_it = [](auto& a) { a *= 2; };
   Tensor x = tensor({1, 2}).requires_grad_();
   const Tensor alias = x;              // a handle on the same Tensor
@@ -221,7 +220,7 @@ TEST_CASE("an update changes this Tensor and nobody else", "[tensor]") {
   CHECK(numbers(grad({y}, {x}, {.grad_outputs = {ones({2})}})[0]) == List{2, 4});
 
   const float* const place = x.data<float>();
-  *detail::writable_data<float>(x) = 5;  // nobody shares it now: in place
+  *detail::writable_data<float>(x) = 5;  // unshared now: written in place
   CHECK(x.data<float>() == place);
   const Tensor window = x[1];
   detail::writable_data<float>(x)[1] = 6;
@@ -230,7 +229,7 @@ TEST_CASE("an update changes this Tensor and nobody else", "[tensor]") {
   CHECK(window.item() == 4);
 }
 
-TEST_CASE("what an update must not do", "[tensor]") {
+TEST_CASE("forbidden updates", "[tensor]") {
   Tensor x = tensor({1, 2}).requires_grad_();
   Tensor y = x * 2;
   CHECK_THROWS_AS(y.update([](auto& a) { a += 1; }), GraphError);

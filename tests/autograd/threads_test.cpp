@@ -35,8 +35,8 @@ namespace {
 
 constexpr int skipped = 77, timed_out = 78;
 
-// Sanitizers do not survive it if another thread runs: ThreadSanitizer follows no threads of a
-// child, and AddressSanitizer's allocator may have been locked.
+// Sanitizers fail in a child if another thread runs: ThreadSanitizer does not follow a child's
+// threads, and AddressSanitizer's allocator may have been locked.
 constexpr bool may_fork = !XGRAD_SANITIZER;
 
 // The result of f in a child process, which is ended if it hangs.
@@ -44,7 +44,7 @@ template <class F>
 int in_child(const F& f) {
   if (!may_fork)
     return f();
-  std::fflush(nullptr);  // or the child writes it as well
+  std::fflush(nullptr);  // or the child would write it as well
   std::cout.flush();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -62,14 +62,14 @@ int in_child(const F& f) {
                            : (WTERMSIG(status) == SIGALRM ? timed_out : -WTERMSIG(status));
 }
 
-// That each piece is done once.
+// Whether each task is done once.
 bool all_done(std::size_t pieces) {
   std::vector<std::atomic<int>> done(pieces);
   kernels::parallel(pieces, [&](std::size_t i) { done[i].fetch_add(1); });
   return std::all_of(done.begin(), done.end(), [](const auto& n) { return n.load() == 1; });
 }
 
-// 0 if work goes on with some, but not with all of the threads that are asked for.
+// 0 if work proceeds with some, but not all of the requested threads.
 int asks_for_too_many() {
   set_num_threads(1024);
   if (!all_done(5000))
@@ -80,7 +80,7 @@ int asks_for_too_many() {
   const Tensor x = ones({300, 300});
   if (matmul(x, x).sum().item() != 300.0 * 300.0 * 300.0)
     return 3;
-  set_num_threads(2);  // and what is possible is done again
+  set_num_threads(2);  // and a smaller number works again
   return all_done(5000) && num_threads() <= 2 ? 0 : 4;
 }
 
@@ -120,14 +120,14 @@ TEST_CASE("an exception in a task reaches the caller and loses no thread", "[thr
     CHECK(inside.load() >= 1);
   }
   CHECK(num_threads() == 4);
-  // All four are still there: each waits until all have come.
-  std::atomic<int> here{0};
+  // All four still exist: each waits until all have arrived.
+  std::atomic<int> arrived{0};
   kernels::parallel(4, [&](std::size_t) {
-    here.fetch_add(1);
-    while (here.load() < 4)
+    arrived.fetch_add(1);
+    while (arrived.load() < 4)
       std::this_thread::yield();
   });
-  CHECK(here.load() == 4);
+  CHECK(arrived.load() == 4);
 }
 
 TEST_CASE("an exception is gone once it has been caught", "[threads]") {
@@ -263,7 +263,7 @@ TEST_CASE("set_num_threads takes 1 to 1024", "[threads]") {
   CHECK(num_threads() == 2);
 }
 
-// tests/CMakeLists.txt runs it as on older processors.
+// tests/CMakeLists.txt runs it as if on older processors.
 TEST_CASE("the SIMD instructions have a name", "[.simd-name]") {
   std::cout << "SIMD instructions: " << simd_name() << '\n';
   CHECK_FALSE(simd_name().empty());

@@ -38,7 +38,7 @@ TEST_CASE("a trace records ops with their scopes", "[trace]") {
     const Scope block("h", 0);
     const Tensor y = -layer(x + before);
     {
-      const NoGrad no_grad;  // recorded all the same
+      const NoGrad no_grad;  // recorded nevertheless
       layer(y);
     }
   }
@@ -55,7 +55,7 @@ TEST_CASE("a trace records ops with their scopes", "[trace]") {
 
 TEST_CASE("nothing is recorded before and after", "[trace]") {
   const Scope unseen("unseen");
-  CHECK(Scope::current().empty());  // nobody looks on
+  CHECK(Scope::current().empty());  // without an observer
   {
     const Trace trace;
     CHECK(Mode::current().observer == &trace);
@@ -83,8 +83,8 @@ TEST_CASE("events hold values as they were, and a forward that runs again", "[tr
   x.fill_(100);
   REQUIRE(e.inputs.size() == 2);
   CHECK(e.inputs[0].data<double>()[1] == 2);
-  CHECK(e.inputs[0].impl().node == x.impl().node);
-  CHECK(e.output.impl().node == y.impl().node);
+  CHECK(e.inputs[0].identity().node == x.identity().node);
+  CHECK(e.output.identity().node == y.identity().node);
   const Tensor again = e.forward(e.inputs);
   CHECK(again.data<double>()[1] == 6);
   CHECK_FALSE(again.requires_grad());
@@ -92,7 +92,7 @@ TEST_CASE("events hold values as they were, and a forward that runs again", "[tr
   CHECK(trace.events().size() == 1);  // running it again is not an event
 }
 
-TEST_CASE("what an op does inside is not recorded", "[trace]") {
+TEST_CASE("ops inside an op are not recorded", "[trace]") {
   const Tensor x = ones({2}).requires_grad_();
   const Trace trace;
   record(
@@ -119,7 +119,7 @@ TEST_CASE("backward runs are seen by the callback", "[trace]") {
   y.backward({.retain_graph = true});
   // sum -> mul by 3 -> mul of x and x, where both inputs are the same Tensor and share a gradient
   CHECK(seen == std::vector<Seen>{{"sum", 0, 1}, {"mul", 0, 3}, {"mul", 0, 6}, {"mul", 1, 6}});
-  CHECK(trace.events().empty());  // an ordinary backward is not made of ops to be recorded
+  CHECK(trace.events().empty());  // an ordinary backward records no ops
   (void)grad({y}, {x}, {.create_graph = true});
   CHECK_FALSE(trace.events().empty());
 }
@@ -193,7 +193,7 @@ TEST_CASE("an observer is told each gradient in its turn, after hooks, through o
     const DetectAnomaly anomaly;
     leaf_gradients({y * w});
   }
-  // (Nothing is told of the constant; w gets 5 * 0 from below the hook, and 1.)
+  // (The constant is not reported; w gets 5 * 0 from below the hook, and 1.)
   CHECK(turns.seen == std::vector<std::string>{"mul 1", "after mul", "after mul", "exp 15",
                                                "after exp", "mul 15", "after mul", "leaf 1"});
   leaf_gradients({exp(w)});

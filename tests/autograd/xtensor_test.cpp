@@ -1,4 +1,4 @@
-// xtensor going in and coming out: every kind of container, layout, view and adaptor.
+// xtensor in and out: every kind of container, layout, view and adaptor.
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ constexpr auto column_major = xt::layout_type::column_major;
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a row-major container that is given away is not copied", "[xtensor]", float,
+TEMPLATE_TEST_CASE("a row-major container that is moved in is not copied", "[xtensor]", float,
                    double) {
   using T = TestType;
   const auto taken = [](auto container) {
@@ -54,7 +54,7 @@ TEMPLATE_TEST_CASE("a row-major container that is given away is not copied", "[x
   CHECK_FALSE(taken(xt::xarray<T>::from_shape({0, 3})));
 }
 
-TEST_CASE("what is not given away is copied, in row-major order", "[xtensor]") {
+TEST_CASE("an array that is not moved in is copied, in row-major order", "[xtensor]") {
   xt::xarray<float> a = {{1, 2, 3}, {4, 5, 6}};
   const xt::xarray<float> constant = a;
   const Tensor x = a, y = constant, z = std::move(constant);
@@ -85,7 +85,7 @@ TEST_CASE("what is not given away is copied, in row-major order", "[xtensor]") {
   std::vector<float> raw = {1, 2, 3, 4};
   const auto adaptor = xt::adapt(raw, {2, 2});
   CHECK(numbers(Tensor(adaptor)) == List{1, 2, 3, 4});
-  // an adaptor does not own what it shows, so also a temporary one is copied
+  // an adaptor does not own its elements, so even a temporary one is copied
   const Tensor shown = xt::adapt(raw.data(), 4, xt::no_ownership(), std::vector<std::size_t>{4});
   raw[0] = 9;
   CHECK(numbers(shown) == List{1, 2, 3, 4});
@@ -135,7 +135,7 @@ TEST_CASE("a value comes out as an expression on the same memory", "[xtensor]") 
   static_assert(
       std::is_const_v<std::remove_pointer_t<decltype(x.array<float>().data())>>);  // read-only
 
-  // It holds what was there when it was asked for, also of a Tensor that is gone.
+  // It keeps the values of its time, even if the Tensor is destroyed.
   const auto old = x[1].array<float>();
   x.update([](auto& values) { values.fill(0); });
   CHECK(a(1, 0) == 4);

@@ -1,4 +1,4 @@
-// Calls the part that this program is linked to, then that of a plugin.
+// Calls the part that this program is linked to, then a plugin's.
 #include <dlfcn.h>
 
 #include <cstdio>

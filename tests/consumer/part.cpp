@@ -1,4 +1,4 @@
-// A user's source: the header of the whole library, a layer of their own, an op of their own.
+// A user's source: the header of the whole library, a user's layer and op.
 #include <cstdio>
 #include <xgrad/autograd/custom_op.hpp>
 #include <xgrad/xgrad.hpp>

@@ -1,4 +1,4 @@
-# Builds the consumer project in WORK and runs it: against xgrad that is installed from BUILD or, if FETCHED, with the sources there.
+# Builds the consumer project in WORK and runs it: with xgrad installed from BUILD or, if FETCHED, with its sources.
 file(REMOVE_RECURSE "${WORK}")
 function(run)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -7,7 +7,7 @@ function(run)
     message(FATAL_ERROR "failed: ${ARGV}")
   endif()
 endfunction()
-# Configures SOURCE as a user does, with these arguments, and says whether the build type is missed.
+# Configures SOURCE as a user does, with these arguments, and reports a missing build type.
 function(configure name)
   execute_process(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/${name}" -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}"
                           "-DFIRST_LAYER=${FIRST_LAYER}" ${ARGN}

@@ -1,4 +1,4 @@
-// Byte pairs: how texts are cut, what is merged, what comes out again.
+// Byte pairs: pre-tokenization, merges, decoding.
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ const Splits gpt2{{}}, smollm{{R"(\p{N})"}, {}}, llama3{{cl100k}},
     qwen2{{std::string(cl100k).erase(cl100k.find("{1,3}"), 5)}};
 const std::array all_patterns{gpt2, smollm, llama3, qwen2};
 
-/// Pieces, between bars.
+/// Pre-tokens, separated by bars.
 std::string pieces_of(const Splits& splits, std::string_view text) {
   std::string result;
   PreTokenizer(splits).cut(text, [&](std::string_view piece) {
@@ -51,7 +51,7 @@ BytePairs::Parts small_parts(const std::vector<std::array<std::string, 2>>& merg
   return parts;
 }
 
-/// A valid text of many scripts, with what patterns look for.
+/// A valid text of many scripts, with matches for all patterns.
 std::string random_text(std::mt19937& random, std::size_t characters) {
   const std::u32string special = U" \n\r\t'sStTlLdDrReEvVmM019\u0301\u00A0\u2028\u017F\u200D<|>";
   constexpr std::array<std::array<char32_t, 2>, 9> ranges{{{0x20, 0x7E},
@@ -81,7 +81,7 @@ std::string random_letters(std::size_t n, std::mt19937& random) {
 }  // namespace
 
 TEST_CASE("a text is cut as HuggingFace's tokenizers cut it", "[byte_pairs]") {
-  // The pieces by tokenizers 0.23 of these texts, with the pre_tokenizers of the four.
+  // The pre-tokens of these texts by tokenizers 0.23, with the pre_tokenizers of the four.
   const std::vector<std::array<std::string, 4>> cases = {
       {{"We|'ll| see|:| they|'ve| 12345| cats|,| it|'s| 3|.|14|!",
         "We|'ll| see|:| they|'ve| |1|2|3|4|5| cats|,| it|'s| |3|.|1|4|!",
@@ -233,7 +233,7 @@ TEST_CASE("a piece that is a token is not merged if merges are ignored", "[byte_
   CHECK(BytePairs(parts).encode("abc xabc") == Ids{258, ' ', 'x', 256, 'c'});
 }
 
-TEST_CASE("bytes without a token are left out", "[byte_pairs]") {
+TEST_CASE("bytes without a token are dropped", "[byte_pairs]") {
   auto parts = small_parts({{"a", "b"}});
   parts.tokens[4] = "unused";
   CHECK(BytePairs(parts).encode("\x04 a\x04\x04") == Ids{' ', 'a'});
@@ -252,12 +252,12 @@ TEST_CASE("special tokens are recognised when asked", "[byte_pairs]") {
   CHECK(recognised(v, "<|end|>") == Ids{257});
   CHECK(recognised(v, "a<|end|><|end|>ofx") == Ids{'a', 257, 258, 'x'});
   CHECK(recognised(v, "<|end|") == Ids{256, 'e', 'n', 'd', '|'});
-  CHECK(v.encode("swords") == Ids{'s', 259, 's'});  // not special, so always
+  CHECK(v.encode("swords") == Ids{'s', 259, 's'});  // not special, so recognised anywhere
   CHECK(recognised(v, "wo<|end|>rd") == Ids{'w', 'o', 257, 'r', 'd'});
   // One that is not special stays text within a special one's text.
   auto covered = parts;
   covered.tokens.push_back("<word>");
-  covered.added[2].normalized = false;  // both are looked for before normalization
+  covered.added[2].normalized = false;  // both are searched for before normalization
   covered.added.push_back({"<word>", 261});
   CHECK(BytePairs(covered).encode("<word>word") == Ids{'<', 'w', 'o', 'r', 'd', '>', 259});
   CHECK(recognised(BytePairs(covered), "<word>word") == Ids{261, 259});
@@ -265,7 +265,7 @@ TEST_CASE("special tokens are recognised when asked", "[byte_pairs]") {
   CHECK(v.find("<|other|>") == std::nullopt);
   CHECK(v.decode({257, 'a'}) == "<|end|>a");
 
-  // The text between is normalized, and then looked at for those that are, too.
+  // The text between is normalized, and then searched for the tokens that are, too.
   parts.nfc = true;
   CHECK(recognised(BytePairs(parts), "e\u0301<|end|>") == Ids{0xC3, 0xA9, 257});
   parts.added.push_back({"e\u0301", 260, false, false});
@@ -327,7 +327,7 @@ TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
   CHECK_THAT(message([](Parts& p) { p.merges.emplace_back('x', 'y'); }),
              ContainsSubstring("merge 1 joins 'x' (id 120) and 'y' (id 121)"));
   CHECK_THAT(message([](Parts& p) { p.merges.emplace_back('a', 'b'); }),
-             ContainsSubstring("merge 1 is there twice"));
+             ContainsSubstring("merge 1 is given twice"));
   CHECK_THAT(message([](Parts& p) { p.merges.emplace_back(700, 'b'); }),
              ContainsSubstring("merge 1 is of id 700"));
   CHECK_THAT(message([](Parts& p) {
@@ -339,7 +339,7 @@ TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
                p.tokens.insert(p.tokens.end(), {"<s>", "<s>"});
                p.added = {{"<s>", 257}, {"<s>", 258}};
              }),
-             ContainsSubstring("'<s>' is there twice"));
+             ContainsSubstring("'<s>' is given twice"));
   CHECK_THAT(message([](Parts& p) {
                p.tokens.push_back("");
                p.added = {{"", 257}};
@@ -369,7 +369,7 @@ TEST_CASE("all bytes come back from ids", "[byte_pairs]") {
   }
 }
 
-TEST_CASE("what is not UTF-8 is replaced as in Python", "[byte_pairs]") {
+TEST_CASE("invalid UTF-8 is replaced as in Python", "[byte_pairs]") {
   // bytes.decode(errors="replace")
   const std::vector<std::array<std::string, 2>> cases = {
       {"a\xC3", "a\uFFFD"},
@@ -419,11 +419,12 @@ TEST_CASE("a vocabulary is learned from a text", "[byte_pairs]") {
   CHECK((tokens[0] == "!" && tokens[93] == "~" && tokens[94] == "\xA1" &&
          tokens[188] == std::string(1, 0)));
   CHECK((tokens[256] == "ab" && tokens[257] == " ab"));
-  CHECK(tokens[258] == " b");  // as often as " abc", whose first id is higher
+  CHECK(tokens[258] == " b");  // as frequent as " abc", whose first id is higher
   CHECK(v.find("<|endoftext|>") == 259);
   CHECK(v.encode("ab ab") == Ids{256, 257});
 
-  // As often: the lowest first id, then the lowest second one, in the order of byte_characters().
+  // Among equals: the lowest first id, then the lowest second one, in the order of
+  // byte_characters().
   CHECK(BytePairs::learn("ba", 257).parts().tokens[256] == "ba");
   CHECK(BytePairs::learn("ca\nab\nac", 257).parts().tokens[256] == "ab");
   CHECK(BytePairs::learn("aaaa", 300).parts().tokens.size() == 258);  // "aa", "aaaa", and no more
@@ -442,7 +443,7 @@ TEST_CASE("learning counts pairs as counting them anew does", "[byte_pairs]") {
     text += (i > 0 ? "\n" : "") + words.back();
   }
   const BytePairs v = BytePairs::learn(text, 256 + 60);
-  // Each word as its tokens; in each step all pairs are counted, the best one merged.
+  // Each word as its tokens; each step counts all pairs and merges the best one.
   std::vector<std::vector<std::string>> split;
   for (const std::string& word : words) {
     split.emplace_back();
@@ -475,7 +476,7 @@ TEST_CASE("learning counts pairs as counting them anew does", "[byte_pairs]") {
 
 TEST_CASE("a long piece is merged as a short one, and not in the square of its length",
           "[byte_pairs]") {
-  // Merges as rules: of two ids the rank is that of a table.
+  // Merges as rules: a table has the rank of each pair of ids.
   std::mt19937 random(5);
   std::map<std::pair<std::uint32_t, std::uint32_t>, Merge> table;
   std::uint32_t next = 3;

@@ -26,7 +26,7 @@ std::vector<std::int64_t> numbers_to(std::size_t n) {
 
 Ids count_to(std::size_t n) { return Ids(numbers_to(n)); }
 
-/// The code points that a file is read as.
+/// The code points of a file.
 std::u32string read(const std::string& path) {
   const auto [characters, ids] = read_text(path);
   return decode_utf8(characters.decode(ids), path);
@@ -68,7 +68,7 @@ TEST_CASE("a text is the same wherever its pieces end", "[data]") {
            std::u32string(shift, U'x') + U"\U0001F986\n\u20AC" + std::u32string(70000, U'y')));
     write_bytes(path, before + "\r\r\n" + after);
     CHECK((read(path) == std::u32string(shift, U'x') + U"\n\n" + std::u32string(70000, U'y')));
-    // A character that is cut off, by another one and by the end.
+    // An incomplete character, before another one and at the end.
     for (const std::string& rest : {after, std::string()}) {
       write_bytes(path, before + "\xF0\x9F\xA6" + rest);
       CHECK_THAT(message_of<FileError>([&] { read_text(path); }),
@@ -132,7 +132,7 @@ TEST_CASE("ids take two or four bytes", "[data]") {
 
 TEST_CASE("ids become wider as characters come", "[data]") {
   for (const std::size_t different : {256, 65536, 65537}) {
-    // Down, so that their order is not that of the ids; each comes once, and the last once more.
+    // In falling order, unlike the ids; each occurs once, and the last twice.
     std::u32string text;
     for (std::size_t i = 0; i < different; ++i)
       text.push_back(static_cast<char32_t>(0x10FFFF - i));
@@ -144,7 +144,7 @@ TEST_CASE("ids become wider as characters come", "[data]") {
     std::ranges::reverse(expected);
     expected.push_back(static_cast<std::int64_t>(different) - 1);
     CHECK((ids == Ids(expected)));
-    // As wide as the vocabulary asks for, not the text.
+    // The width depends on the vocabulary, not on the text.
     CHECK(characters.encode(U"\U0010FFFF") == Ids{static_cast<std::int64_t>(different) - 1});
   }
 }
@@ -178,7 +178,7 @@ TEST_CASE("a text that cannot be read says why", "[data]") {
   }
 }
 
-TEST_CASE("a text in another encoding is told, with what makes UTF-8 of it", "[data]") {
+TEST_CASE("a text in another encoding is rejected with a command that converts it", "[data]") {
   using namespace std::literals;
   TemporaryFolder folder;
   const std::string path = folder / "text.txt";
@@ -209,7 +209,7 @@ TEST_CASE("a text in another encoding is told, with what makes UTF-8 of it", "[d
   const std::u16string_view text = u"To be, or not to be\u2026\n";
   says(wide(u"\uFEFF", true) + wide(text, true), "UTF-16");
   says(wide(u"\uFEFF", false) + wide(text, false), "UTF-16");
-  says(wide(text, true), "UTF-16LE");  // whose bytes may all be UTF-8
+  says(wide(text, true), "UTF-16LE");  // whose bytes may all be valid UTF-8
   says(wide(text, false), "UTF-16BE");
   says(wide(u"caf\u00E9\n", true), "UTF-16LE");
   says("\xFF\xFE\0\0T\0\0\0"s, "UTF-32");
@@ -218,7 +218,7 @@ TEST_CASE("a text in another encoding is told, with what makes UTF-8 of it", "[d
       "Stra\xDF"
       "e",
       "LATIN1");
-  says(std::string(100'000, 'a') + " \xE9t\xE9 ", "LATIN1");  // beyond the first piece
+  says(std::string(100'000, 'a') + " \xE9t\xE9 ", "LATIN1");  // after the first chunk
   says(
       "Gr\xFC\xDF"
       "e",
@@ -228,14 +228,14 @@ TEST_CASE("a text in another encoding is told, with what makes UTF-8 of it", "[d
       "e aus K\xF6ln",
       "LATIN1");
   says("\x93quoted\x94 caf\xE9", "WINDOWS-1252");
-  // Nothing is guessed of UTF-8 that is damaged, of other scripts, and of what is no text.
+  // No guess for damaged UTF-8, for other scripts, and for files that are no text.
   says("caf\xC3\xA9, \xC3\xA9t\xC3\xA9, na\xC3", "");
   says("\xD0\xF1\xE8\xE2\xE5\xF2 \xEC\xE8\xF0", "");
   says(
       "\x7F"
       "ELF\x02\x01\x01\0\0\xE9 "s,
       "");
-  // Zeros here and there are characters.
+  // A few zeros are characters.
   write_bytes(path, "a\0b c\0d e"s);
   CHECK(read_text(path).ids.size() == 9);
   CHECK(decode_utf8("\0a"s, "text").size() == 2);

@@ -27,7 +27,7 @@ function(refuse why)
   message(FATAL_ERROR "${NAME}:${number}: ${why}")
 endfunction()
 
-# Turns a cell into lines of C++ that check what it says, or just checks that it is code.
+# Turns a cell into lines of C++ that check its statements, or only checks that it is code.
 function(read_code cell what result)
   set(code "")
   while(NOT cell STREQUAL "")

@@ -1,5 +1,5 @@
 #pragma once
-// The surroundings in which the rows of a page of the documentation run: see docs_page.cmake.
+// The environment in which the rows of a documentation page run: see docs_page.cmake.
 
 #include <cctype>
 #include <cmath>
@@ -16,7 +16,7 @@
 
 namespace page {
 
-/// Every row has these; its files and its generator's state do not outlive it.
+/// Every row has its own files and generator state.
 struct Row {
   TemporaryFolder folder;
   std::string path = folder / "file.safetensors";
@@ -34,7 +34,7 @@ struct Row {
   std::size_t threads_before_ = xgrad::num_threads();
 };
 
-/// As it is printed.
+/// The printed form.
 template <class T>
 std::string printed(const T& value) {
   if constexpr (requires { xgrad::to_string(value); }) {
@@ -46,7 +46,7 @@ std::string printed(const T& value) {
   }
 }
 
-/// Without the blanks that line numbers up: a row of a page is one line.
+/// Removes blanks that align numbers: a row of a page is one line.
 inline std::string one_line(const std::string& text) {
   std::string line;
   for (const char c : text) {
@@ -59,7 +59,7 @@ inline std::string one_line(const std::string& text) {
   return line;
 }
 
-/// Checks that what f returns is printed as expected.
+/// Checks that the result of f is printed as expected.
 template <class F>
 void shows(const char* line, const char* expected, const F& f) {
   INFO(line);
@@ -73,7 +73,7 @@ void throws(const char* line, const F& f) {
   CHECK_THROWS_AS(f(), E);
 }
 
-/// Runs a row; an error in it does not keep the next ones from running.
+/// Runs a row; an error in it does not stop the next ones.
 template <class R>
 void run(const char* where) {
   INFO(where);

@@ -1,11 +1,11 @@
-# Pages that docs_page.cmake must refuse, and what it says of each.
+# Pages that docs_page.cmake must reject, and its message for each.
 
 cmake_minimum_required(VERSION 3.22)
 file(MAKE_DIRECTORY "${WORK}")
 
 set(table "Prose\n## Heading\n| PyTorch | xgrad | difference, and why |\n| --- | --- | --- |\n")
 
-# run(<page> <message>): an empty message is a page that is taken.
+# run(<page> <message>): with an empty message the page is accepted.
 function(run page message)
   file(WRITE "${WORK}/page.md" "${page}")
   execute_process(COMMAND ${CMAKE_COMMAND} -DPAGE=${WORK}/page.md -DNAME=page.md -DOUTPUT=${WORK}/page.cpp

@@ -1,5 +1,5 @@
-# Fails unless what DIFF says of PROGRAM, and README.md shows of it with another test, is how it is: `patch` would pass over
-# lines that have changed.
+# Fails unless DIFF's context equals PROGRAM's lines (README.md's excerpt has another test): `patch` would tolerate
+# changed lines.
 file(READ "${PROGRAM}" program)
 file(STRINGS "${DIFF}" lines)
 set(part "")

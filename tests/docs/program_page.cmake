@@ -1,11 +1,11 @@
-# A page that shows a program and what it prints: is that so?
+# Checks a page that shows a program and its output.
 #
 #   cmake -DPAGE=extras/course/pages/01_slope.md -DPROGRAM=build/.../learn_01 "-DSOURCES=01_slope.cpp|..." [-DUPDATE=ON] -P program_page.cmake
 #
-#   ```cpp blocks   are lines that stand so, one after the other, in one of the sources; the indentation may differ
-#   ```text blocks  are what the program prints, in order: each is what stands between two empty lines of it
+#   ```cpp blocks   are consecutive lines of one of the sources; the indentation may differ
+#   ```text blocks  are the program's output, in order: each is a part between two empty lines
 #
-# With UPDATE the text blocks are written anew.
+# UPDATE rewrites the text blocks.
 cmake_minimum_required(VERSION 3.22)
 set(sources "")
 string(REPLACE "|" ";" SOURCES "${SOURCES}")

@@ -1,5 +1,5 @@
-# Fails unless README.md shows the first of these programs word for word, and every ```cpp block of it is part of one of
-# them, indentation aside.
+# Fails unless README.md shows the first of these programs word for word, and each of its ```cpp blocks is part of one,
+# indentation aside.
 #
 #   cmake -DREADME=README.md "-DPROGRAMS=examples/first_layer/first_layer.cpp|..." -P readme_program.cmake
 

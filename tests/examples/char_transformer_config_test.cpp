@@ -29,7 +29,7 @@ TEST_CASE("char_transformer: --config reads a run's config.json", "[config]") {
     const std::string text = config_of(folder, arguments);
     write_bytes(folder / "c.json", text);
     CHECK(of_file("c.json") == text);
-    // And again as one line with '-' in the keys.
+    // The same as one line with '-' in the keys.
     Json other = Json::object();
     const Json json = Json::parse(text);
     for (const auto& [key, value] : json.items()) {
@@ -65,7 +65,7 @@ TEST_CASE("char_transformer: flags beat the file, the file beats the preset", "[
   CHECK(other.at("preset") == "nano");
   CHECK(other.at("n_layer") == 3);
   CHECK(other.at("n_embd") == 128);
-  // The learning rate falls to a tenth of what is asked for, wherever that is.
+  // The learning rate falls to a tenth of its value, wherever that comes from.
   CHECK(with(R"({"learning_rate": 0.01})", {}).at("min_lr") == 0.001);
   CHECK(with(R"({"learning_rate": 0.01, "min_lr": 0.002})", {}).at("min_lr") == 0.002);
 }
@@ -83,7 +83,7 @@ TEST_CASE("char_transformer: a run's config.json makes the run again", "[config]
         read_bytes(folder / folder.checkpoint));
 }
 
-TEST_CASE("char_transformer: --config beside --resume and --init-from", "[config]") {
+TEST_CASE("char_transformer: --config with --resume and --init-from", "[config]") {
   const TrainedFolder folder;
   // Entries of the file count as given.
   write_bytes(folder / "same.json", R"({"n_layer": 1, "max_iters": 42, "resume": "run"})");
@@ -161,7 +161,7 @@ TEST_CASE("char_transformer: configuration files that do not do", "[config]") {
   CHECK_FALSE(std::filesystem::exists(folder / "runs"));
 }
 
-TEST_CASE("char_transformer: what is read is never written over", "[config]") {
+TEST_CASE("char_transformer: inputs are never overwritten", "[config]") {
   const TrainedFolder folder;
   const auto refused = [&](const std::string& command, const std::string& out,
                            const std::string& json, const std::string& says) {
@@ -181,5 +181,5 @@ TEST_CASE("char_transformer: what is read is never written over", "[config]") {
   write_bytes(folder / "other/config.json",
               R"({"data": "text", "out": "other", "resume": "auto"})");
   check_refused(folder, {"train", "--config", "other/config.json"}, 1,
-                {"other/config.json: is read, and a run in other would write over it"});
+                {"other/config.json: is an input, and a run in other would overwrite it"});
 }

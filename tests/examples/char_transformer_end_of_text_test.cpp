@@ -1,5 +1,4 @@
-// char_transformer with what a pretrained folder says beside its weights: where a text begins and
-// ends, and how its tokens are used.
+// char_transformer with the metadata of a pretrained folder: the tokens that begin and end a text.
 
 #include <fmt/format.h>
 
@@ -105,7 +104,7 @@ struct EndingFolder : TinyFolder {
     REQUIRE(result.code == 0);
     return result.out;
   }
-  /// A run of `base` that leaves its weights as they are.
+  /// A run of `base` that does not change its weights.
   Result train(const Arguments& more = {}) const {
     return run_well(
         *this,
@@ -150,12 +149,12 @@ TEST_CASE("char_transformer: export keeps all that a pretrained folder says", "[
     CHECK(json(out + "/tokenizer.json") == json("moved/tokenizer.json"));
     CHECK(folder.sampled(out) == folder.sampled("moved"));
   }
-  // Texts of another model do not stay where there are none.
+  // Another model's texts are removed if there are none.
   for (const std::string& name : texts)
     fs::remove(folder / "moved/" + name);
   const Arguments over = {"export", "--checkpoint", "moved", "--out", "of-run/", "--overwrite"};
   check_refused(folder, over, 1, {"of-run/generation_config.json: of another model"});
-  // Names that are not known are written nowhere.
+  // Unknown names are not written anywhere.
   io::TensorFile file = io::load_safetensors(folder / "run/checkpoint.safetensors");
   Json user = Json::parse(file.metadata["user"]);
   user["metadata"] = {{"../escaped", "text"}, {"config.json", {{"vocab_size", 1}}}};
@@ -210,7 +209,7 @@ TEST_CASE("char_transformer: texts begin as the tokenizer says", "[pretrained]")
       CHECK(first_token_of_page(folder / "page.html") == first);
     }
   }
-  // So do the texts of a run, whose loss eval gives.
+  // So do the texts of a run, whose loss eval computes.
   CHECK(lines_of(folder.output({"eval", "--checkpoint", "run"})).at(0) ==
         lines_of(trained.out).at(0));
   folder.output({"explain", "--checkpoint", "run", "--out", "text.html"});
@@ -253,7 +252,7 @@ TEST_CASE("char_transformer: the sample at the end has --sample-tokens", "[shown
   CHECK(own({"--out", "a"}) == 502);
   CHECK(own({"--out", "b", "--sample-tokens", "7"}) == 9);
   CHECK(own({"--out", "c", "--sample-tokens", "0"}) == 0);
-  // Large models take long: 64 tokens are usual.
+  // Large models are slow: 64 tokens are the default.
   write_bytes(folder / "base/generation_config.json", "{}");
   const Result few = folder.train({"--out", "few"}),
                same = folder.train({"--out", "same", "--sample-tokens", "64"}),

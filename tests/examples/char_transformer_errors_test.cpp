@@ -92,10 +92,11 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
   write_bytes(folder / "run/metrics.jsonl", "precious");
   check_refused(folder, tiny_train({"--out", "run"}), 1, {"run: the folder holds a run already"});
   CHECK(read_bytes(folder / "run/metrics.jsonl") == "precious");
-  check_refused(folder, tiny_train({"--out", "text"}), 1, {"text: text is a file, and no folder"});
+  check_refused(folder, tiny_train({"--out", "text"}), 1, {"text: text is a file, not a folder"});
   check_refused(folder, tiny_train({"--out", "text/run"}), 1,
-                {"text/run: text is a file, and no folder"});
-  // A run that fails half way leaves the folder as it was: config.json cannot be written ...
+                {"text/run: text is a file, not a folder"});
+  // A run that fails during its set-up leaves the folder as it was: config.json cannot be written
+  // ...
   Process small(folder, tiny_train({"--quiet", "--out", "deep/er/run"}),
                 limited(RLIMIT_FSIZE, 400));
   const Result refused = small.wait();
@@ -110,9 +111,9 @@ TEST_CASE("char_transformer: folders that cannot take a run") {
   std::filesystem::remove(folder / "half/samples.jsonl");
   std::filesystem::remove(folder / "half/config.json");
   CHECK(std::filesystem::is_empty(folder / "half"));
-  // One that is there, but not for us, is not said to be missing.
+  // An unreadable file is not called missing.
   CHECK(run(folder, tiny_train({"--out", "/proc/self"})).code == 1);
-  // A folder that is there and empty is as good as a new one.
+  // An empty folder is as good as a new one.
   std::filesystem::create_directory(folder / "fresh");
   CHECK(run(folder, tiny_train({"--out", "fresh", "--max-iters", "1"})).code == 0);
 }

@@ -1,4 +1,4 @@
-// char_transformer explain: what it reads, what it refuses, and what it writes.
+// char_transformer explain: its inputs, its errors, and its page.
 
 #include <filesystem>
 
@@ -56,8 +56,8 @@ TEST_CASE("explain: a piece of the text, a prompt, layers and heads") {
   const Json prompt = page_data(folder / "b.html");
   CHECK(text_of(prompt) == "cat\n");
   CHECK(prompt["position"] == 2);
-  CHECK(prompt["targets"][3] == classes.size());  // nobody knows what follows
-  // Opened where weight times gradient is largest, which is not there.
+  CHECK(prompt["targets"][3] == classes.size());  // the next one is unknown
+  // Opens where weight times gradient is largest.
   for (const std::string given : {"cat\n", "cat\r\n"}) {  // line ends as in texts
     explain(folder, {"--checkpoint", folder.checkpoint, "--prompt", given, "--out", "c.html",
                      "--overwrite"});
@@ -69,7 +69,7 @@ TEST_CASE("explain: a piece of the text, a prompt, layers and heads") {
   CHECK(prompt["run"]["layers"][0]["heads"][0]["index"] == 1);
 }
 
-TEST_CASE("explain: what does not exist is named, with what does") {
+TEST_CASE("explain: errors name the existing layers, heads and positions") {
   const TrainedFolder folder;
   const auto refused = [&](const Arguments& more, int code,
                            const std::vector<std::string>& fragments) {
@@ -86,7 +86,7 @@ TEST_CASE("explain: what does not exist is named, with what does") {
   refused({"--prompt", "t"}, 1, {"--prompt has 1 character; this model takes 2 to 8"});
   refused({"--prompt", "the cat s"}, 1, {"--prompt has 9 characters; this model takes 2 to 8"});
   refused({"--prompt", "\xff"}, 1, {"--prompt: ", "UTF-8"});
-  refused({"--prompt", "the", "--length", "3"}, 2, {"leave out --data and --length"});
+  refused({"--prompt", "the", "--length", "3"}, 2, {"omit --data and --length"});
   refused({"--length", "9"}, 1, {"--length 9: this model and the validation split of", " allow 8"});
   refused({"--length", "1"}, 2, {"--length", "from 2"});
   refused({"--layers", "1"}, 1, {"layer 1 does not exist", "layers 0 to 0"});

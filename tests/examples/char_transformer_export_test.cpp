@@ -47,7 +47,7 @@ TEST_CASE("char_transformer: a model that is exported is the same") {
   CHECK(io::parse_json(file.metadata.at("config")) == *checkpoint.user.find("config"));
   CHECK(file.metadata.at("characters") == *checkpoint.user.find<std::string>("characters"));
 
-  // It is read where a checkpoint is, and a run begins with its weights.
+  // It is accepted in place of a checkpoint, and a run can begin with its weights.
   const Arguments begin = {"train",  "--init-from", "model.safetensors",
                            "--data", "text",        "--max-iters",
                            "0",      "--out",       "new"};
@@ -130,7 +130,7 @@ TEST_CASE("char_transformer: names as torch.compile and DataParallel make them")
     CAPTURE(prefix);
     prefixed(prefix, 1000);
     CHECK(run_well(folder, {"sample", "--checkpoint", "model.safetensors"}).out == expected);
-    prefixed(prefix, 2);  // not all of them: it is another model
+    prefixed(prefix, 2);  // not all of them: another model
     check_refused(folder, {"sample", "--checkpoint", "model.safetensors"}, 1,
                   {"a state dict of another model"});
   }

@@ -1,4 +1,4 @@
-// --resume: the runs that it takes, and those that it refuses.
+// --resume: the runs that it accepts and rejects.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 namespace fs = std::filesystem;
 
-TEST_CASE("char_transformer: --resume begins no run that nobody asked for", "[resume]") {
+TEST_CASE("char_transformer: --resume begins no unrequested run", "[resume]") {
   const TinyFolder folder;
   const auto nothing = [&](const std::vector<std::string>& fragments) {
     const std::size_t runs =
@@ -31,7 +31,7 @@ TEST_CASE("char_transformer: --resume begins no run that nobody asked for", "[re
   run_well(folder, tiny_train({"--max-iters", "10"}));
   run_well(folder, tiny_train({"--max-iters", "20"}));
   nothing({"there is nothing to resume", "finished: runs/000, runs/001", "--max-iters"});
-  // A run that was killed between its first two saves has but its best.
+  // A run that was killed between its first two saves has only its best checkpoint.
   {
     Process process(folder, tiny_train({"--max-iters", "1000000", "--out", "runs/002"}));
     wait_until([&] { return fs::exists(folder / "runs/002/best.safetensors"); });
@@ -41,7 +41,7 @@ TEST_CASE("char_transformer: --resume begins no run that nobody asked for", "[re
   fs::remove(folder / "runs/002/checkpoint.safetensors");
   const Result next = run_well(folder, {"train", "--resume", "--dry-run"});
   CHECK_THAT(next.err, ContainsSubstring("From:  runs/002/best.safetensors"));
-  // In a folder that is named, a run begins, and says so.
+  // In a named folder without a run, a run begins and says so.
   const Result begun = run_well(folder, tiny_train({"--resume", "--out", "named"}));
   check_contains(begun.err, {"a new run: there is nothing to resume in named"});
 }
@@ -82,7 +82,7 @@ TEST_CASE("char_transformer: the schedule of a run that goes on may change", "[r
              ContainsSubstring("--learning-rate 0.01 -> 0.005"));
   const Json config = Json::parse(read_bytes(folder / "run/config.json"));
   CHECK(config.at("learning_rate") == 0.005);
-  // From then on it is the run's own.
+  // From then on it is the run's own value.
   const Result more = run_well(folder, {"train", "--resume", "run", "--max-iters", "64"});
   CHECK(more.err.find("changed from here on") == std::string::npos);
   // A flag with the run's own value changes nothing; one that contradicts the rest is refused.
@@ -94,7 +94,7 @@ TEST_CASE("char_transformer: the schedule of a run that goes on may change", "[r
                 {"--min-lr 0.001 is above --learning-rate 0.0001"});
 }
 
-TEST_CASE("char_transformer: what is lost by going on from an earlier checkpoint", "[resume]") {
+TEST_CASE("char_transformer: losses of resuming from an earlier checkpoint", "[resume]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run", "--max-iters", "20"}));
   fs::copy(folder / "run/best.safetensors", folder / "earlier");
@@ -116,7 +116,7 @@ TEST_CASE("char_transformer: a configuration of another program, and rows that a
   write_bytes(folder / "other/config.json", R"({"name": "mine"})");
   write_bytes(folder / "other/samples.jsonl", "{\"step\": 0}\n");
   check_refused(folder, tiny_train({"--out", "other", "--resume"}), 1,
-                {"other/config.json: is no run's configuration, and a run would write over it"});
+                {"other/config.json: is no run's configuration, and a run would overwrite it"});
   CHECK(read_bytes(folder / "other/config.json") == R"({"name": "mine"})");
   CHECK(read_bytes(folder / "other/samples.jsonl") == "{\"step\": 0}\n");
 
@@ -141,7 +141,7 @@ TEST_CASE("char_transformer: checkpoints of steps that are made again go", "[res
   fs::copy(folder / "run/checkpoint.safetensors", folder / "earlier");
   run_well(folder, {"train", "--resume", "run", "--max-iters", "40"});
   CHECK(steps("run") == std::set<std::string>{"best.safetensors 40", "checkpoint.safetensors 40"});
-  // A worse branch that ends earlier: it has no best of the steps that went.
+  // A worse branch that ends earlier: its best is not of the removed steps.
   fs::rename(folder / "earlier", folder / "run/checkpoint.safetensors");
   run_well(folder, {"train", "--resume", "run/checkpoint.safetensors", "--max-iters", "30",
                     "--learning-rate", "10"});
@@ -168,7 +168,7 @@ TEST_CASE("char_transformer: of two texts the one that is another is blamed", "[
              ContainsSubstring("val: another text than the model was validated on"));
 }
 
-TEST_CASE("char_transformer: a damaged checkpoint names those beside it", "[resume]") {
+TEST_CASE("char_transformer: the error for a damaged checkpoint names the other one", "[resume]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run"}));
   const std::string whole = read_bytes(folder / "run/checkpoint.safetensors");
@@ -178,10 +178,10 @@ TEST_CASE("char_transformer: a damaged checkpoint names those beside it", "[resu
                                    {"sample", "--checkpoint", "run"},
                                    {"export", "--checkpoint", "run"}})
     check_refused(folder, command, 1,
-                  {"run/checkpoint.safetensors", "Beside it is best.safetensors (after "});
-  // It is one to go on from.
+                  {"run/checkpoint.safetensors", "In the same folder is best.safetensors (after "});
+  // It can be resumed.
   run_well(folder, {"train", "--resume", "run/best.safetensors", "--max-iters", "50"});
-  // Alone, it says no more than what is wrong.
+  // Alone, the message has only the error.
   fs::create_directory(folder / "alone");
   fs::copy(folder / "run/checkpoint.safetensors", folder / "alone/checkpoint.safetensors");
   CHECK(run(folder, {"sample", "--checkpoint", "alone"}).err.find("Beside") == std::string::npos);

@@ -32,12 +32,12 @@ TEST_CASE("char_transformer graph: a page, DOT and text of one loss") {
   check_contains(parts.out, {"softmax", "masked_fill"});
   CHECK(text.out.find("masked_fill") == std::string::npos);
 
-  const Result dot = graph({"--format", "dot", "--out", "graph.dot"});  // of what the model writes
+  const Result dot = graph({"--format", "dot", "--out", "graph.dot"});  // of the model's own text
   CHECK_THAT(dot.out, StartsWith("graph.dot: "));
   CHECK_THAT(read_bytes(folder / "graph.dot"), StartsWith("digraph "));
 }
 
-TEST_CASE("char_transformer graph: what it cannot show") {
+TEST_CASE("char_transformer graph: errors") {
   const TrainedFolder folder;
   const auto refused = [&](Arguments more, int code, const std::vector<std::string>& fragments) {
     more.insert(more.begin(), {"graph", "--checkpoint", folder.checkpoint});

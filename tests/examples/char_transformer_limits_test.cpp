@@ -56,9 +56,9 @@ TEST_CASE("char_transformer: sizes of one") {
     const std::string checkpoint = out + "/checkpoint.safetensors";
     run_well(folder, {"eval", "--checkpoint", checkpoint});
     const std::string text = run_well(folder, {"sample", "--checkpoint", checkpoint}).out;
-    CHECK(text.size() == 502);  // what it begins with, 500 characters, a newline
+    CHECK(text.size() == 502);  // the first one, 500 characters, a newline
   }
-  // The loss where there is nothing to choose.
+  // The loss of a vocabulary of one.
   CHECK_THAT(run_well(folder, {"eval", "--checkpoint", "run6/checkpoint.safetensors"}).out,
              StartsWith("val_loss 0"));
 }
@@ -118,7 +118,7 @@ TEST_CASE("char_transformer: more threads than are of use, and a batch that take
     CHECK((said.find("OMP_NUM_THREADS " + (n + used)) != said.npos) == (n[0] != '-'));
     CHECK((said.find("OMP_NUM_THREADS") != said.npos) == (n[0] != '-'));
   }
-  // A few blocks tell how long 65,536 take.
+  // A few blocks suffice to estimate the time of 65,536.
   Process large(folder, tiny_train({"--dry-run", "--batch-size", "65536", "--n-embd", "128",
                                     "--threads", "1"}));
   wait_until([&] { return large.ended() || large.processor_time() > 20; });

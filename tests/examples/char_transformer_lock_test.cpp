@@ -10,13 +10,13 @@ TEST_CASE("char_transformer: one run at a time in a folder", "[resume]") {
       tiny_train({"--out", "run", "--max-iters", "1000000000", "--eval-interval", "100"});
   Process first(folder, endless);
   wait_until([&] { return fs::exists(folder / "run/checkpoint.safetensors"); });
-  // Another folder, so that what they print goes to other files.
+  // Another working folder, so that their output goes to other files.
   const TemporaryFolder elsewhere;
   check_refused(elsewhere, {"train", "--resume", folder / "run"}, 1,
                 {"run: another process is training in this folder"});
   first.signal(SIGKILL);
   first.wait();
-  // A lock dies with its process.  Half-written files of a killed process are removed.
+  // A lock dies with its process.  Temporary files of a killed process are removed.
   write_bytes(folder / "run/checkpoint.safetensors.123.4.tmp", "half");
   write_bytes(folder / "run/best.safetensors.123.5.tmp", "half");
   write_bytes(folder / "run/mine.safetensors.123.4.tmp", "not its own");

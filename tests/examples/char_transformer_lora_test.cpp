@@ -1,4 +1,4 @@
-// char_transformer with adapters beside the weights of a model, which checkpoints then hold alone.
+// char_transformer with adapters to a model's weights: checkpoints hold only these.
 
 #include <filesystem>
 #include <xgrad/autograd/ops.hpp>
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace io = xgrad::io;
 
-/// A run that is to be adapted, and a pretrained model.
+/// A run to be adapted, and a pretrained model.
 struct BaseFolder : TrainedFolder {
   BaseFolder() {
     const auto tokens = xgrad::text::BytePairs::learn(tiny_text(), 270);
@@ -67,7 +67,7 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
     const std::string scored = run_well(folder, {"eval", "--checkpoint", whole}).out;
     CHECK(lines_of(scored).at(0) == lines_of(trained.out).at(0));
 
-    // On from the middle, and once more from its flags, to the bit.
+    // Resumed in the middle, and repeated from its flags, to the bit.
     run_well(folder, adapting(base, half, {"--max-iters", "3"}));
     check_refused(folder, {"train", "--resume", half, "--lora-rank", "2"}, 1,
                   {"--lora-rank 2 is given, but the run has 4"});
@@ -76,7 +76,7 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
     for (const std::string& other : {half, folder / "again-" + base})
       CHECK(read_bytes(other + "/checkpoint.safetensors") == read_bytes(file));
 
-    // Merged, it is a model as any other, and writes the same.
+    // After merging, it is an ordinary model and writes the same.
     const std::string merged = folder / "merged-" + base;
     if (base == "run") {
       run_well(folder, {"export", "--checkpoint", whole, "--out", merged});
@@ -84,7 +84,7 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
       CHECK(run(folder, {"export", "--checkpoint", whole, "--out", merged + "/"}).code == 0);
     }
     CHECK(sampled(folder, whole) == sampled(folder, merged));
-    // So is its loss over a text, in blocks as long as the model can, not as it was trained.
+    // So is its loss over a text, in the longest possible blocks, not those of training.
     const auto loss = [&](const std::string& of) {
       const std::string out = run(folder, {"eval", "--checkpoint", of, "--data", "text"}).out;
       check_contains(out, {base == "run" ? "text, 8 characters each" : "text, 16 tokens each"});
@@ -92,7 +92,7 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
     };
     CHECK(loss(whole) == Approx(loss(merged)).epsilon(1e-6));
     CHECK(sampled(folder, whole) != sampled(folder, base));
-    // So it is for a run without adapters, which begins with its loss.
+    // The same holds for a run without adapters that begins with its loss.
     const std::string more = folder / "more-" + base;
     run_well(folder, overridden({"train", "--out", more, "--data", "text", "--init-from"},
                                 {whole, "--max-iters", "1", "--block-size", "8", "--eval-iters",
@@ -130,8 +130,7 @@ TEST_CASE("char_transformer: adapters whose model is gone, and flags that do not
                                        {"train", "--resume", "ad", "--max-iters", "6"}})
       check_refused(
           folder, arguments, 1,
-          {"ad/checkpoint.safetensors: holds adapters alone; the model that they belong to is to "
-           "be in ",
+          {"ad/checkpoint.safetensors: holds adapters alone; their model must be in ",
            "run/checkpoint.safetensors: put it there again, or a link to it\n", why});
     CHECK(read_bytes(folder / "ad/checkpoint.safetensors") == adapters);
     CHECK_FALSE(fs::exists(folder / "no"));
@@ -139,10 +138,10 @@ TEST_CASE("char_transformer: adapters whose model is gone, and flags that do not
   fs::rename(folder / "run", folder / "moved");
   lost("cannot be opened");
   run_well(folder, tiny_train({"--out", "run", "--seed", "2", "--max-iters", "2"}));
-  lost("What is there has other weights.");
+  lost("The model there has other weights.");
   fs::remove_all(folder / "run");
   fs::create_directory(folder / "run");
-  fs::copy(folder / "ad/checkpoint.safetensors", folder / "run");  // adapters of itself
+  fs::copy(folder / "ad/checkpoint.safetensors", folder / "run");  // a base with adapters
   lost("has adapters already");
   fs::remove_all(folder / "run");
   fs::create_directory_symlink(folder / "moved", folder / "run");

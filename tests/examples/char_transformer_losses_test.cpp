@@ -1,4 +1,4 @@
-// Which losses a run measures, of what, and what it does with one that is not a number.
+// The losses that a run measures, their texts, and losses that are not finite.
 
 #include <cmath>
 #include <xgrad/autograd/ops.hpp>
@@ -48,7 +48,7 @@ double loss_over(const std::string& checkpoint, const std::string& text, std::si
   return total / static_cast<double>(blocks);
 }
 
-/// Multiplies a checkpoint's embeddings, so that no number is infinite, and every loss is.
+/// Multiplies a checkpoint's embeddings: no number becomes infinite, but every loss does.
 void spoil(const std::string& checkpoint) {
   xgrad::io::TensorFile file = xgrad::io::load_safetensors(checkpoint);
   for (const char* const name : {"transformer.wte.weight", "transformer.ln_f.weight"}) {
@@ -70,7 +70,7 @@ TEST_CASE("char_transformer: losses that are compared are estimates on the same 
   run_well(folder, tiny_train({"--out", "long", "--max-iters", "60"}));
   const std::vector<Json> shorter = metrics_of(folder / "short"),
                           longer = metrics_of(folder / "long");
-  // The last step's loss is no other than that of a step on the way.
+  // The last step's loss is an ordinary step's.
   CHECK(shorter[39].at("val_loss") == longer[39].at("val_loss"));
   double lowest = INFINITY;
   std::size_t best = 0;
@@ -92,14 +92,14 @@ TEST_CASE("char_transformer: losses that are compared are estimates on the same 
   CHECK(*noted->number("best_loss") == Approx(lowest).epsilon(1e-8));
   CHECK(*noted->find<std::string>("best_loss_over") == "2 random batches");
   CHECK(xgrad::io::load_checkpoint(folder / "long/best.safetensors").step == best);
-  // That over the whole split stands apart, in the last row alone.
+  // The loss over the whole split is separate, in the last row alone.
   for (std::size_t i = 0; i < longer.size(); ++i)
     CHECK(longer[i].contains("final_val_loss") == (i == 59));
   CHECK(longer[59].at("final_val_loss_over") == "all 29 blocks");
   CHECK(longer[59].at("final_val_loss").get<double>() ==
         Approx(loss_over(folder / "long/checkpoint.safetensors", tiny_text(), 29, true))
             .epsilon(1e-6));
-  // So a run that is made longer is to the byte the one that was long from the start.
+  // So a run that is extended equals, to the byte, one that was long from the start.
   run_well(folder, {"train", "--resume", "short", "--max-iters", "60"});
   for (const char* const name : {"/checkpoint.safetensors", "/best.safetensors"})
     CHECK((read_bytes(folder / ("short" + std::string(name))) ==
@@ -114,7 +114,7 @@ TEST_CASE("char_transformer: compare and the report say which loss is which", "[
   const std::string alike = run_well(folder, {"compare", "a", "b"}).out;
   check_contains(alike, {"best validation loss", "2 random batches", "final validation loss",
                          "all 29 blocks", "*"});
-  // Losses over other batches do not compare: none is the lowest.
+  // Losses over other batches are not comparable: none is the lowest.
   const std::string other = run_well(folder, {"compare", "a", "c"}).out;
   check_contains(other, {"2 random batches", "3 random batches"});
   std::istringstream lines(other);
@@ -154,7 +154,7 @@ TEST_CASE("char_transformer: a loss before the first step, of the weights that i
   CHECK(more.err.find("before the first step") == std::string::npos);
 }
 
-TEST_CASE("char_transformer: the last validation is bounded, and says what it is", "[losses]") {
+TEST_CASE("char_transformer: the last validation is bounded and named", "[losses]") {
   const TinyFolder folder;
   const Result all = run_well(folder, tiny_train({"--out", "run"}));
   check_contains(all.out, {"ll 29 blocks"});
@@ -195,14 +195,14 @@ TEST_CASE("char_transformer: eval scores all of a text, or the part that is aske
   const std::string train = eval({"--split", "train"});
   check_contains(train, {"train_loss ", "all 263 blocks", "the training split of"});
   CHECK(printed_after(train, "loss ") == Approx(loss_over(file, text, 263)).epsilon(1e-6));
-  // A file that is named: all of it.
+  // A named file: all of it.
   const std::string all = eval({"--data", "text"});
   check_contains(all, {"loss ", "all 292 blocks of text"});
   CHECK(all.find("val_loss") == std::string::npos);
   CHECK(printed_after(all, "loss ") == Approx(loss_over(file, text, 292)).epsilon(1e-6));
   CHECK(eval({"--split", "all"}).substr(0, 20) == all.substr(0, 20));
   CHECK(eval({"--data", "text", "--split", "val"}).substr(0, 20) == usual.substr(0, 20));
-  // It has to be as long as what is scored, and no longer.
+  // The scored part must be long enough, not the whole text.
   write_bytes(folder / "nine", "the cat\nt");
   check_contains(eval({"--data", "nine"}), {"loss ", "all 1 block of nine"});
   check_refused(folder,
@@ -232,7 +232,7 @@ TEST_CASE("char_transformer: a loss that is not a number is no result", "[losses
   CHECK_FALSE(std::filesystem::exists(folder / "new"));
 }
 
-TEST_CASE("char_transformer: what is kept as the last good checkpoint is good", "[losses]") {
+TEST_CASE("char_transformer: the last good checkpoint is good", "[losses]") {
   const TinyFolder folder;
   // The weights grow 99 times in a step, and the loss is finite up to some moment.
   for (const char* const interval : {"1", "2", "3"}) {
@@ -252,7 +252,7 @@ TEST_CASE("char_transformer: what is kept as the last good checkpoint is good", 
       CHECK(xgrad::all(xgrad::isfinite(tensor)));
     CHECK(run_well(folder, {"eval", "--checkpoint", path}).out.find("nan") == std::string::npos);
   }
-  // One that holds what is no number is not gone on with.
+  // A checkpoint with a value that is not finite is not resumed.
   run_well(folder, tiny_train({"--out", "run"}));
   xgrad::io::TensorFile file = xgrad::io::load_safetensors(folder / "run/checkpoint.safetensors");
   file.tensors["transformer.ln_f.weight"] = xgrad::full({16}, std::nanf(""));

@@ -1,5 +1,4 @@
-// No program writes over what is there: without --overwrite over nothing, and never over what it
-// reads.
+// No program overwrites a file without --overwrite, and never one that it reads.
 
 #include <map>
 
@@ -30,15 +29,15 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
   for (const auto& [command, file] : commands) {
     CAPTURE(command);
     write_bytes(folder / file, "somebody's own");
-    check_refused(folder, command, 1, {file + ": is there already; --overwrite replaces it"});
+    check_refused(folder, command, 1, {file + ": exists already; --overwrite replaces it"});
     CHECK(read_bytes(folder / file) == "somebody's own");
   }
-  // A link to it is it, and so is one that leads nowhere yet.
+  // A link to it counts as the file, and so does a link to a file that does not exist yet.
   fs::create_symlink("mine", folder / "link");
   fs::create_symlink("nowhere", folder / "dangling");
   for (const char* const link : {"link", "dangling"})
     check_refused(folder, {"export", "--checkpoint", "state", "--out", link}, 1,
-                  {std::string(link) + ": is there already"});
+                  {std::string(link) + ": exists already"});
   fs::remove_all(folder / "run");
   run_well(folder, tiny_train({"--out", "run"}));
   for (const auto& [command, file] : commands) {
@@ -46,13 +45,13 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
     CHECK(run(folder, and_also(command, {"--overwrite"})).code == 0);
     CHECK(read_bytes(folder / file) != "somebody's own");
   }
-  // A command that fails has not replaced anything.
+  // A command that fails has not replaced any file.
   const std::string before = read_bytes(folder / "a.html");
   check_refused(folder, {"compare", "none", "--out", "a.html", "--overwrite"}, 1, {"none"});
   CHECK((read_bytes(folder / "a.html") == before));
 }
 
-TEST_CASE("char_transformer: what is read is not written over, whatever its name", "[files]") {
+TEST_CASE("char_transformer: inputs are not overwritten under any name", "[files]") {
   const TrainedFolder folder;
   fs::remove(folder / "run/best.safetensors");
   const auto refused = [&](const Arguments& command, const std::string& input,
@@ -64,7 +63,7 @@ TEST_CASE("char_transformer: what is read is not written over, whatever its name
                   {out + ": is the same file as " + input});
     CHECK((read_bytes(folder / input) == before));
   };
-  // (tests of export, compare, adapters and --config have theirs)
+  // (tests of export, compare, adapters and --config check theirs)
   const Arguments page = {"explain", "--checkpoint", "run", "--data", "text", "--out", "a.html"};
   refused(page, "run/checkpoint.safetensors", "a.html");
   refused(page, "text", "a.html");
@@ -97,11 +96,11 @@ TEST_CASE("char_transformer: no command but train writes a file of a run", "[fil
       CHECK(fs::exists(folder / out) == there);
       CHECK((!there || read_bytes(folder / out) == before));
     }
-  // The same names where no run is are anybody's.
+  // Outside of a run's folder these names are free.
   run_well(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "best.safetensors"});
 }
 
-TEST_CASE("char_transformer: what is printed to is not written over", "[files]") {
+TEST_CASE("char_transformer: standard output's file is not overwritten", "[files]") {
   const TrainedFolder folder;
   fs::create_symlink("/dev/stdout", folder / "link");  // here a file
   check_refused(folder,
@@ -137,8 +136,7 @@ TEST_CASE("char_transformer: a run writes into its own folder only", "[files]") 
   }
 }
 
-TEST_CASE("char_transformer: what only has the name of a run's file is not written over",
-          "[files]") {
+TEST_CASE("char_transformer: a file with the name of a run's file is not overwritten", "[files]") {
   const TinyFolder folder;
   const std::string text = read_bytes(folder / "text");
   const auto refused_and_kept = [&](const std::string& file, const Arguments& arguments,
@@ -154,8 +152,8 @@ TEST_CASE("char_transformer: what only has the name of a run's file is not writt
   for (const char* const flag : {"--data", "--val-data"})
     refused_and_kept("read/samples.jsonl",
                      tiny_train({"--out", "read", "--resume", flag, "read/samples.jsonl"}),
-                     "read/samples.jsonl: is read, and a run in read would write over it");
-  // Rows are added in place.
+                     "read/samples.jsonl: is an input, and a run in read would overwrite it");
+  // Rows are appended in place.
   run_well(folder, tiny_train({"--out", "run"}));
   fs::remove(folder / "run/samples.jsonl");
   write_bytes(folder / "other", text);
@@ -164,7 +162,7 @@ TEST_CASE("char_transformer: what only has the name of a run's file is not writt
                    "run/samples.jsonl: has another name as well (a hard link)");
 }
 
-TEST_CASE("char_transformer: what cannot be read is not taken for empty or missing", "[files]") {
+TEST_CASE("char_transformer: an unreadable file does not count as empty or missing", "[files]") {
   const TrainedFolder folder;
   const auto contents = [&](const std::string& run) {
     std::map<std::string, std::string> all;

@@ -1,4 +1,4 @@
-// char_transformer with the folder of a pretrained model where a checkpoint may be given.
+// char_transformer with the folder of a pretrained model in place of a checkpoint.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 namespace io = xgrad::io;
 namespace nn = xgrad::nn;
 
-/// A text, and a model in `llama` with its tokenizer, and room for more tokens.
+/// A text, and a model in `llama` with its tokenizer and unused ids.
 struct PretrainedFolder : TinyFolder {
   xgrad::text::BytePairs tokens = xgrad::text::BytePairs::learn(tiny_text(), 280);
   PretrainedFolder() {
@@ -118,8 +118,8 @@ TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown
       {"The loss on \"a|", "transformer.wte.weight"});
   for (const Arguments& arguments : {Arguments{"eval"}, {"explain", "--overwrite"}})
     check_refused(folder, overridden(arguments, {"--checkpoint", "llama"}), 1,
-                  {"llama: a pretrained model, of whose text nothing is known; --data FILE"});
-  // Nothing of it is written over.
+                  {"llama: a pretrained model, whose text is unknown; --data FILE"});
+  // No file of it is overwritten.
   const std::string config = read_bytes(folder / "llama/config.json");
   for (const char* const name : {"explain", "graph", "export"})
     check_refused(folder,
@@ -166,7 +166,7 @@ TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
   CHECK(config.at("n_layer") == 2);
   CHECK(config.at("tokens") == "bpe");
   CHECK(config.at("vocab_size") == 288);
-  // All that the model is goes into the checkpoint, and on from there to the bit.
+  // The whole model goes into the checkpoint, and training continues from there to the bit.
   run_well(folder, tuned({"--out", "half", "--max-iters", "2", "--lr-decay-iters", "4"}));
   run_well(folder, {"train", "--resume", "half", "--max-iters", "4"});
   CHECK(read_bytes(folder / "half/checkpoint.safetensors") ==
@@ -182,7 +182,7 @@ TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
   ran(folder, {"graph", "--checkpoint", "run", "--prompt", "the cat"});
   run_well(folder, tuned({"--init-from", "run", "--out", "more", "--block-size", "16"}));
 
-  // Back to where it came from.
+  // Back to its folder.
   CHECK(ran(folder, {"export", "--checkpoint", "run", "--out", "tuned/"}).out ==
         "tuned/: config.json, model.safetensors, tokenizer.json\n");
   CHECK(io::read_tokenizer(folder / "tuned/tokenizer.json") == folder.tokens);
@@ -198,7 +198,7 @@ TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
   ran(folder, {"export", "--checkpoint", "run", "--out", "tuned/", "--overwrite"});
   check_refused(folder, {"export", "--checkpoint", "run", "--out", "run/", "--overwrite"}, 1,
                 {"config.json: is a file of the run"});
-  // A run of one's own is a GPT-2; its characters have no file, and biases that it lacks are zeros.
+  // A run's own model is a GPT-2; its characters have no file, and biases that it lacks are zeros.
   for (const std::string bias : {"true", "false"}) {
     run_well(folder, tiny_train({"--bias", bias, "--out", "own" + bias, "--max-iters", "1"}));
     const std::string said =
@@ -246,9 +246,8 @@ TEST_CASE("char_transformer: bytes that a tokenizer does not know", "[pretrained
   *std::ranges::find(parts.tokens, "z") = "never";
   io::write_tokenizer(folder / "llama/tokenizer.json", xgrad::text::BytePairs(parts));
   write_bytes(folder / "zoo", tiny_text() + "zzz");
-  check_contains(
-      ran(folder, {"eval", "--checkpoint", "llama", "--data", "zoo"}).err,
-      {"the text: the vocabulary has no tokens for 3 of ", " bytes, which are left out"});
+  check_contains(ran(folder, {"eval", "--checkpoint", "llama", "--data", "zoo"}).err,
+                 {"the text: the vocabulary has no tokens for 3 of ", " bytes, which are dropped"});
   check_contains(ran(folder, tuned({"--data", "zoo"})).err,
                  {"the validation split: the vocabulary has no tokens for 3 of "});
   check_contains(ran(folder, {"sample", "--checkpoint", "llama", "--prompt", "az"}).err,
@@ -259,7 +258,7 @@ TEST_CASE("char_transformer: bytes that a tokenizer does not know", "[pretrained
                 {"--sample-prompt: the vocabulary has tokens for none of it"});
   check_refused(folder, {"sample", "--checkpoint", "llama", "--stop", "az"}, 1,
                 {"--stop: the vocabulary has no tokens for some of it"});
-  // Its characters have no tokenizer.json, and another model's does not stand for one.
+  // Its characters have no tokenizer.json, and another model's file is removed.
   run_well(folder, tiny_train({"--bias", "--out", "own", "--max-iters", "1"}));
   fs::create_directory(folder / "gpt2");
   fs::copy_file(folder / "llama/tokenizer.json", folder / "gpt2/tokenizer.json");
@@ -293,7 +292,7 @@ TEST_CASE("char_transformer: folders of pretrained models that do not do", "[pre
   refused({"llama: the tokenizer has 300 tokens, and config.json a vocab_size of 288"});
   fs::remove(path);
   refused({"llama: it has no tokenizer.json, which says"});
-  // GPT-2's two files do not say how another model's texts are cut.
+  // GPT-2's two files do not define another model's pre-tokenization.
   const Json model = Json::parse(json).at("model");
   write_bytes(folder / "llama/vocab.json", model.at("vocab").dump());
   std::string merges = "#version: 0.2\n";

@@ -16,7 +16,7 @@ TEST_CASE("char_transformer: a run leaves its report, and one that is stopped", 
                        ContainsSubstring("best validation loss") &&
                        ContainsSubstring("<th scope=\"row\">threads</th>"));
   CHECK(Json::parse(read_bytes(folder / "run/environment.json")).at("ranks") == 1);
-  // Again, of what is there.
+  // The same from existing files.
   fs::remove(folder / "run/report.html");
   const Result again = run_well(folder, {"report", "run"});
   CHECK(again.out == "run/report.html\n");
@@ -64,7 +64,7 @@ TEST_CASE("char_transformer: runs are compared", "[report]") {
   const Result result = run_well(folder, {"compare", "a/run", "b/run", "--out", "both.html"});
   CHECK_THAT(result.out, ContainsSubstring(" a/run             b/run\n") &&
                              ContainsSubstring("learning_rate") && ContainsSubstring("0.02"));
-  CHECK_THAT(read_bytes(folder / "both.html"), ContainsSubstring("2 runs beside each other"));
+  CHECK_THAT(read_bytes(folder / "both.html"), ContainsSubstring("2 runs compared"));
   check_refused(folder, {"compare"}, 2, {"RUN is needed: "});
   check_refused(folder, {"report"}, 2, {"RUN is needed: "});
   check_refused(folder, {"compare", "a/run", "none"}, 1, {"none: cannot be opened"});
@@ -90,8 +90,8 @@ TEST_CASE("char_transformer: runs on one text are compared, whatever its path", 
   train("marked", "\xEF\xBB\xBF" + text, "marked.txt");  // the same characters
   CHECK_FALSE(says("run", "moved"));
   CHECK_FALSE(says("run", "marked"));
-  // Other texts under the same path: with the same characters, and with the same numbers for
-  // others.
+  // Other texts under the same path: with the same characters, and with the same ids for other
+  // characters.
   train("reversed", {text.rbegin(), text.rend()}, "text");
   CHECK(says("run", "reversed"));
   std::string seven = text;
@@ -99,7 +99,7 @@ TEST_CASE("char_transformer: runs on one text are compared, whatever its path", 
   train("seven", seven, "text");
   CHECK(says("run", "seven"));
   CHECK(says("moved", "seven"));
-  // Where a run has no checkpoint, its configuration is all there is.
+  // Without a checkpoint, only the configuration can tell.
   fs::remove(folder / "moved/checkpoint.safetensors");
   CHECK_FALSE(says("run", "moved"));  // the best has it as well
   fs::remove(folder / "moved/best.safetensors");
@@ -109,7 +109,7 @@ TEST_CASE("char_transformer: runs on one text are compared, whatever its path", 
   CHECK_FALSE(says("run", "reversed"));
 }
 
-TEST_CASE("char_transformer: a bad line of metrics.jsonl is left out, and said", "[report]") {
+TEST_CASE("char_transformer: a bad line of metrics.jsonl is skipped and reported", "[report]") {
   const TrainedFolder folder;
   const std::string path = folder / "run/metrics.jsonl", good = read_bytes(path);
   const std::string columns = run_well(folder, {"compare", "run"}).out;
@@ -120,7 +120,7 @@ TEST_CASE("char_transformer: a bad line of metrics.jsonl is left out, and said",
   };
   const std::string is_none = " a JSON object with the numbers \"step\" and \"loss\"";
   const std::string one =
-      "char_transformer: run/metrics.jsonl: line 4 is not" + is_none + ", and is left out\n";
+      "char_transformer: run/metrics.jsonl: line 4 is not" + is_none + ", and is skipped\n";
   with("{\"step\": 3, \"lo\n");
   for (const Arguments& command :
        {Arguments{"compare", "run"}, Arguments{"report", "run", "--overwrite"}}) {
@@ -137,7 +137,7 @@ TEST_CASE("char_transformer: a bad line of metrics.jsonl is left out, and said",
   CHECK(two.code == 0);
   CHECK(two.out == columns);
   CHECK(two.err == one.substr(0, one.size() - 1) + "; so are others, 2 in all\n");
-  // A run that goes on leaves them where they are.
+  // A resumed run keeps them.
   with("nonsense\n");
   const Result more = run(folder, {"train", "--resume", "run", "--max-iters", "50"});
   INFO(more.err);

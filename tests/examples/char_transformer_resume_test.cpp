@@ -1,4 +1,4 @@
-// Runs that are ended and go on.
+// Runs that are stopped and resumed.
 
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -40,7 +40,8 @@ void check_same_run(const std::string& a, const std::string& b) {
 }
 
 /// Waits for a random moment of a process: every other time from its start, otherwise from its
-/// first step, which a busy machine may make late.  Under a sanitizer all takes ten times as long.
+/// first step, which a busy machine may delay.  Under a sanitizer everything takes ten times as
+/// long.
 void wait_for_any_moment(const Process& process, std::size_t time, std::mt19937& random) {
   if (time % 2 != 0)
     wait_until(
@@ -125,18 +126,18 @@ TEST_CASE("char_transformer: killed at any moment, a run is the same to the byte
               << " half-written files seen, " << runs << " runs complete, all the same bytes\n";
 }
 
-TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
+TEST_CASE("char_transformer: the run that --resume continues", "[resume]") {
   const TinyFolder folder;
   const auto tiny = [&](const Arguments& more) { return tiny_train(more); };
   run_well(folder, tiny({"--max-iters", "10"}));
   run_well(folder, tiny({"--max-iters", "10"}));
-  // --max-iters makes it longer.
+  // --max-iters extends it.
   const Result longer = run_well(folder, tiny({"--resume", "runs/001", "--max-iters", "20"}));
   CHECK_THAT(longer.err,
              ContainsSubstring("From:  runs/001/checkpoint.safetensors, after 10 steps."));
   CHECK(metrics_of(folder / "runs/001").size() == 20);
   CHECK(Json::parse(read_bytes(folder / "runs/001/config.json")).at("max_iters") == 20);
-  // As the whole run would have been.
+  // The result equals the whole run's.
   run_well(folder, tiny({"--out", "whole", "--max-iters", "20"}));
   const auto whole = xgrad::io::load_checkpoint(folder / "whole/checkpoint.safetensors");
   const auto parts = xgrad::io::load_checkpoint(folder / "runs/001/checkpoint.safetensors");
@@ -159,7 +160,7 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   // With --out, that folder alone.
   run_well(folder, tiny({"--resume", "--out", "named", "--max-iters", "10"}));
   CHECK(metrics_of(folder / "named").size() == 10);
-  // A finished run is left alone.
+  // A finished run is not changed.
   const auto before = fs::last_write_time(folder / "named");
   const std::string checkpoint = read_bytes(folder / "named/checkpoint.safetensors");
   const Result finished = run_well(folder, {"train", "--resume", "named"});
@@ -170,7 +171,7 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   fs::copy(folder / "named/checkpoint.safetensors", folder / "earlier");
   const auto rows = timeless_metrics_of(folder / "named");
 
-  // A file: from there; what came after is made again, the same.
+  // A file: resumes from there; later steps are repeated with the same results.
   run_well(folder, {"train", "--resume", "named", "--max-iters", "60"});
   const std::string last = read_bytes(folder / "named/checkpoint.safetensors");
   fs::rename(folder / "earlier", folder / "named/checkpoint.safetensors");
@@ -188,20 +189,20 @@ TEST_CASE("char_transformer: what --resume goes on with", "[resume]") {
   check_refused(folder, {"train", "--resume", "text"}, 1, {"text: not a safetensors file"});
   // Without --resume, nothing is overwritten.
   check_refused(folder, tiny({"--out", "named"}), 1,
-                {"named: the folder holds a run already", "--resume named goes on with it"});
+                {"named: the folder holds a run already", "--resume named continues it"});
 }
 
-TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]") {
+TEST_CASE("char_transformer: files of other programs stay", "[resume]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
-  // A checkpoint that lies among other things.
+  // A checkpoint among other files.
   fs::create_directory(folder / "other");
   write_bytes(folder / "other/config.json", "mine");
   fs::copy(folder / "run/checkpoint.safetensors", folder / "other/model.safetensors");
   check_refused(folder, {"train", "--resume", "other/model.safetensors", "--max-iters", "12"}, 1,
                 {"other/model.safetensors: not a file of a run's folder", "--init-from"});
   CHECK(read_bytes(folder / "other/config.json") == "mine");
-  // A link goes on where it leads.
+  // A link continues at its target.
   fs::create_symlink("run/checkpoint.safetensors", folder / "latest.safetensors");
   run_well(folder, {"train", "--resume", "latest.safetensors", "--max-iters", "12"});
   CHECK(metrics_of(folder / "run").size() == 12);
@@ -214,7 +215,7 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   check_refused(folder, tiny_train({"--out", "kept", "--resume"}), 1,
                 {"kept/best.safetensors: not a safetensors file"});
   CHECK(read_bytes(folder / "kept/best.safetensors") == "precious");
-  // A report of somebody's, and a run that ended and whose checkpoints are gone.
+  // Somebody's report, and a finished run without checkpoints.
   fs::create_directory(folder / "papers");
   for (const char* const name :
        {"report.html", "environment.json", "trace.json", "samples.jsonl"}) {
@@ -232,11 +233,12 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   check_refused(folder, tiny_train({"--out", "ended", "--resume"}), 1,
                 {"ended: the folder holds a run already (report.html); name another"});
   CHECK(read_bytes(folder / "ended/metrics.jsonl") == rows);
-  // The folder of a run that was killed before its first save; its rows go, and that is said.
+  // The folder of a run that was killed before its first save: its rows are removed, with a
+  // message.
   fs::remove(folder / "ended/report.html");
   check_contains(run_well(folder, tiny_train({"--out", "ended", "--resume"})).err,
                  {"40 rows of later steps went from metrics.jsonl"});
-  // One bad folder is no reason to stop.
+  // One bad folder does not stop the search.
   run_well(folder, tiny_train({"--max-iters", "10"}));
   fs::create_directories(folder / "runs/001");
   write_bytes(folder / "runs/001/checkpoint.safetensors", "?");
@@ -244,18 +246,18 @@ TEST_CASE("char_transformer: what is not of this run stays as it is", "[resume]"
   CHECK(next.code == 1);
   check_contains(next.err, {"passed over: runs/001/checkpoint.safetensors: ",
                             "there is nothing to resume, all runs are finished: runs/000"});
-  // The first save is that of the best.
+  // The first save is the best checkpoint.
   fs::remove(folder / "runs/000/checkpoint.safetensors");
   check_contains(run_well(folder, {"train", "--resume", "runs/000", "--max-iters", "14"}).err,
                  {"From:  runs/000/best.safetensors"});
-  // Numbers that the flags do not take.
+  // Numbers that the flags reject.
   std::string config = read_bytes(folder / "run/config.json");
   const std::string from = "\"save_interval\": null";
   REQUIRE(config.find(from) != std::string::npos);
   config.replace(config.find(from), from.size(), "\"save_interval\": 0");
   write_bytes(folder / "run/config.json", config);
   run_well(folder, {"train", "--resume", "run", "--max-iters", "14"});
-  // A pipe would be waited for.
+  // Reading a pipe would wait.
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   const std::size_t data = config.find("\"data\": \"") + 9;
   config.replace(data, config.find('"', data) - data, folder / "pipe");
@@ -295,7 +297,7 @@ TEST_CASE("char_transformer: a run is resumed as it was configured", "[resume]")
   refused({}, {"text: no such file"});
   fs::rename(folder / "run/config.json", folder / "config.json");
   refused({}, {"no config.json beside it", "--data FILE"});
-  // The same text elsewhere is as good; config.json says so from then on.
+  // The same text at another path is accepted; config.json names that from then on.
   run_well(folder, resume({"--data", "moved"}));
   const Json config = Json::parse(read_bytes(folder / "run/config.json"));
   CHECK_THAT(config.at("data").get<std::string>(), EndsWith("/moved"));
@@ -312,7 +314,7 @@ TEST_CASE("char_transformer: a text whose name is not UTF-8", "[resume]") {
   const std::string text = "a\xFF\x1b[2Jb", checkpoint = "run/checkpoint.safetensors";
   write_bytes(folder / text, tiny_text());
   run_well(folder, tiny_train({"--data", text, "--out", "run"}));
-  // JSON cannot hold it.  So what is in config.json names no file, which is said.
+  // JSON cannot hold this path, so config.json names no file, with a message.
   const std::string known = read_bytes(folder / "run/config.json");
   CHECK(Json::parse(known).at("data").get<std::string>().ends_with("a\xEF\xBF\xBD\x1b[2Jb"));
   for (const Arguments& arguments : {Arguments{"train", "--resume", "run", "--max-iters", "44"},
@@ -350,7 +352,7 @@ TEST_CASE("char_transformer: metrics that do not match the checkpoint", "[resume
     resume();
     CHECK((timeless_metrics_of(folder / "run") == expected));
   }
-  // Without rows from before, those from now on.
+  // Without earlier rows, only new ones.
   write_bytes(path, "");
   write_bytes(folder / "run/checkpoint.safetensors", checkpoint);
   resume();

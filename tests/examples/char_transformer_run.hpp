@@ -1,5 +1,5 @@
 #pragma once
-// Running char_transformer as a user does, on a text and a model that take no time.
+// Runs char_transformer as a user does, on a text and a model that take no time.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@
 #include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
 
-/// The characters that a checkpoint's model knows.
+/// The characters of a checkpoint's model.
 inline xgrad::text::Characters characters_in(const xgrad::io::Checkpoint& checkpoint) {
   return xgrad::text::Characters::from_list(
       xgrad::text::decode_utf8(*checkpoint.user.find<std::string>("characters"), "characters"));
@@ -41,7 +41,7 @@ struct Result {
   std::size_t peak;  ///< bytes of memory
 };
 
-/// Arguments and more, which replace the flags with values that are given twice.
+/// Appends arguments, which replace flags that are given twice.
 inline Arguments overridden(Arguments all, const Arguments& more) {
   for (const std::string& word : more) {
     const auto at = std::find(all.begin(), all.end(), word);
@@ -62,7 +62,7 @@ inline Arguments command(const Arguments& arguments) {
 /// A process that runs the program, or another one, in a folder.
 class Process {
  public:
-  /// `before` is called in it before the program takes over.
+  /// `before` is called in the child before the program starts.
   Process(
       const TemporaryFolder& folder, const Arguments& arguments,
       const std::function<void()>& before = [] {})
@@ -73,10 +73,10 @@ class Process {
     for (std::string& word : words)
       argv.push_back(word.data());
     argv.push_back(nullptr);
-    const std::string here = folder / ".";
+    const std::string working_folder = folder / ".";
     write_bytes(out_, "");
     write_bytes(err_, "");
-    // A signal that comes before the program takes over is not for the handlers of the tests.
+    // A signal before the program starts must not reach the tests' handlers.
     sigset_t all, mask;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &mask);
@@ -85,7 +85,7 @@ class Process {
       for (const int number : {SIGINT, SIGTERM, SIGHUP})
         ::signal(number, SIG_DFL);
       ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-      if (::chdir(here.c_str()) != 0 || !std::freopen(out_.c_str(), "w", stdout) ||
+      if (::chdir(working_folder.c_str()) != 0 || !std::freopen(out_.c_str(), "w", stdout) ||
           !std::freopen(err_.c_str(), "w", stderr))
         ::_exit(99);
       before();
@@ -104,7 +104,7 @@ class Process {
   }
 
   pid_t id() const { return id_; }
-  /// In seconds, of all its threads.
+  /// Seconds of processor time, over all its threads.
   double processor_time() const {
     clockid_t clock{};
     std::timespec used{};
@@ -113,7 +113,7 @@ class Process {
     return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
   }
   void signal(int number) const { ::kill(id_, number); }
-  /// Whether it has ended; wait() says how.
+  /// Whether it has ended; wait() returns how.
   bool ended() const {
     siginfo_t info{};
     return ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -187,7 +187,7 @@ inline Result run_well(const TemporaryFolder& folder, const Arguments& arguments
   return result;
 }
 
-/// A run that fails with this code, and what its error says.
+/// Checks that a run fails with this code and message.
 inline void check_refused(const TemporaryFolder& folder, const Arguments& arguments, int code,
                           const std::vector<std::string>& fragments) {
   const Result result = run(folder, arguments);
@@ -207,8 +207,8 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The rows of a run that may still go on: a last row without its end is being written, as for all
-/// readers of such files.
+/// The rows of a run that may be in progress: skips an incomplete last row, as all readers of such
+/// files must.
 inline std::vector<Json> metrics_of(const std::string& folder) {
   std::vector<Json> rows;
   const std::string text = read_bytes(folder + "/metrics.jsonl");
@@ -217,8 +217,8 @@ inline std::vector<Json> metrics_of(const std::string& folder) {
   return rows;
 }
 
-/// The config.json of a run in `out`, which is ended once it has written that, and removed.  `more`
-/// beats the flags for a small text and small batches.
+/// The config.json of a run in `out`, which is killed once it has written that, and removed.
+/// `more` overrides the flags for a small text and small batches.
 inline std::string config_of(const TemporaryFolder& folder, const Arguments& more) {
   const Arguments all = {"train", "--data",       "text", "--block-size", "8",  "--batch-size",
                          "1",     "--eval-iters", "1",    "--out",        "out"};
@@ -233,7 +233,7 @@ inline std::string config_of(const TemporaryFolder& folder, const Arguments& mor
   return text;
 }
 
-/// The rows without the time that they took.
+/// The rows without their times.
 inline std::vector<Json> timeless_metrics_of(const std::string& folder) {
   std::vector<Json> rows = metrics_of(folder);
   for (Json& row : rows)
@@ -248,7 +248,7 @@ inline std::string tiny_text() {
   return text;
 }
 
-/// `train` on the tiny text with a tiny model, and what else is given.
+/// `train` on the tiny text with a tiny model, and these arguments.
 inline Arguments tiny_train(const Arguments& more = {}) {
   Arguments all = {"train", "--data",          "text", "--block-size",     "8",  "--batch-size",
                    "4",     "--n-layer",       "1",    "--n-head",         "2",  "--n-embd",

@@ -13,7 +13,7 @@ Arguments sampling(const Arguments& more) {
   return all;
 }
 
-/// A run with this on standard input.
+/// A run with this text on standard input.
 Result run_with(const TemporaryFolder& folder, const std::string& input,
                 const Arguments& arguments) {
   write_bytes(folder / ".in", input);
@@ -59,7 +59,7 @@ TEST_CASE("char_transformer: prompts from files and standard input", "[sample]")
   CHECK_THAT(begun, StartsWith("\n"));
   CHECK(sampled(folder, with({"--prompt", ""})) == begun);
 
-  // The model sees the last characters of a prompt that is longer than a block.
+  // The model sees only the last characters of a prompt that is longer than a block.
   std::string longer = "on mat 0,\nthe dog did not.\nthe cat";
   const Result seen = run(folder, sampling(with({"--prompt", longer})));
   CHECK(seen.code == 0);

@@ -1,4 +1,4 @@
-// A run saves its state, or says why it cannot.
+// A run saves its state, or reports why it cannot.
 
 #include <cmath>
 #include <limits>
@@ -50,14 +50,14 @@ TEST_CASE("char_transformer: --init-from begins with a model's weights", "[saves
   CHECK(metrics_of(folder / "new")[0].at("loss").get<double>() < 2.2);  // at random it is 3.1
   CHECK(xgrad::io::load_checkpoint(folder / "new/checkpoint.safetensors").step == 3);
   run_well(folder, {"train", "--resume", "new", "--max-iters", "5"});
-  // In a loop that restarts a run, it is for the first start.
+  // In a loop that restarts a run, the flag serves the first start.
   const Result again = run_well(folder, from(folder.checkpoint, {"--resume", "--max-iters", "7"}));
   CHECK_THAT(again.err, StartsWith("From:  new/checkpoint.safetensors, after 5 steps; --init-from "
                                    "is for a new run, and not used.\n"));
   CHECK(read_bytes(folder / "new/config.json").find("run/checkpoint.safetensors") !=
         std::string::npos);
   check_refused(folder, from(folder.checkpoint, {"--resume", "new"}), 2,
-                {"--init-from begins a new run, and --resume new goes on with one"});
+                {"--init-from begins a new run, and --resume new continues one"});
 
   // Weights alone, and a text with some of the model's characters.
   run_well(folder, {"export", "--checkpoint", folder.checkpoint});
@@ -105,7 +105,7 @@ TEST_CASE("char_transformer: --version") {
              Catch::Matchers::Matches("char_transformer [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
-// Where files may not become larger than a checkpoint, a disk is as good as full.
+// A limit below a checkpoint's size acts as a full disk.
 TEST_CASE("char_transformer: a save that fails ends neither the run nor its last checkpoint",
           "[saves]") {
   const TinyFolder folder;
@@ -130,7 +130,7 @@ TEST_CASE("char_transformer: a save that fails ends neither the run nor its last
   check_contains(more.err,
                  {"the last checkpoint, after 40 steps of 60, is run/checkpoint.safetensors"});
   CHECK((read_bytes(folder / "run/checkpoint.safetensors") == before));
-  // With room again, nothing is missing.
+  // With space again, nothing is missing.
   run_well(folder, {"train", "--resume", "run", "--max-iters", "60"});
   CHECK(metrics_of(folder / "run").size() == 60);
 }
@@ -144,7 +144,7 @@ TEST_CASE("char_transformer: a best model that cannot be saved ends no run", "[s
   const Result blocked = run(folder, {"train", "--resume", "run", "--max-iters", "20"});
   INFO(blocked.out << blocked.err);
   CHECK(blocked.code == 1);
-  check_contains(blocked.err, {"run/best.safetensors: ", "training goes on"});
+  check_contains(blocked.err, {"run/best.safetensors: ", "training continues"});
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("char_transformer: when it can save again, a run saves again", "[saves
   fs::remove(checkpoint);
   fs::create_directories(checkpoint + "/in the way");
   process.signal(SIGCONT);
-  wait_until([&] { return process.err().find("; training goes on") != std::string::npos; });
+  wait_until([&] { return process.err().find("; training continues") != std::string::npos; });
   fs::remove_all(checkpoint);
   wait_until([&] {
     return process.err().find("steps: saved in run/checkpoint.safetensors") != std::string::npos;

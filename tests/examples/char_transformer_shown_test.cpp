@@ -1,4 +1,4 @@
-// The output of training before, while and after it runs, and its samples on the way.
+// The output of training before, during and after a run, and its samples.
 
 #include <cmath>
 #include <fstream>
@@ -77,7 +77,7 @@ TEST_CASE("char_transformer: results go to standard output, and all else to stan
   check_refused(folder, tiny_train({"--out", "a", "-q"}), 1, {"a: the folder holds a run already"});
 }
 
-TEST_CASE("char_transformer: a dry run says what a run would say, and writes nothing", "[shown]") {
+TEST_CASE("char_transformer: a dry run prints the same as a run, and writes nothing", "[shown]") {
   const TinyFolder folder;
   const Result dry = run_well(folder, tiny_train({"--dry-run"}));
   CHECK(dry.err == "");
@@ -91,7 +91,7 @@ TEST_CASE("char_transformer: a dry run says what a run would say, and writes not
       run_well(folder, {"train", "--resume", "run", "--max-iters", "40", "--dry-run"});
   check_contains(more.err, {"From:  run/checkpoint.safetensors, after 20 steps."});
   CHECK(files_in(folder / ".") == before);
-  // A run that would be refused is refused.
+  // It rejects the same flags as a run.
   check_refused(folder, tiny_train({"--out", "run", "--dry-run"}), 1, {"holds a run already"});
   check_refused(folder, {"train", "--data", "none", "--dry-run"}, 1, {"none"});
   CHECK(files_in(folder / ".") == before);
@@ -112,7 +112,8 @@ TEST_CASE("char_transformer: one batch is learnt by heart", "[shown]") {
   const double lowest = number_behind(well.out, " steps, where ");
   CHECK(number_behind(well.out, " -> ") < lowest + 0.05);
 
-  // The lowest loss there is, of the first batch: blocks that begin alike may go on differently.
+  // The lowest possible loss of the first batch: blocks with one beginning may continue
+  // differently.
   xgrad::manual_seed(1337);
   const auto text = xgrad::text::decode_utf8(tiny_text(), "text");
   const auto characters = xgrad::text::Characters::of(text);
@@ -147,7 +148,7 @@ TEST_CASE("char_transformer: one batch is learnt by heart", "[shown]") {
   CHECK(check({"--max-iters", "0"}).code == 1);
   for (const char* const flag : {"--out", "--resume", "--save-interval"})
     check_refused(folder, {"train", "--overfit-one-batch", flag, "1"}, 2,
-                  {"--overfit-one-batch is a check that keeps nothing: leave out "});
+                  {"--overfit-one-batch is a check that saves nothing: omit "});
   CHECK(files_in(folder / ".") == before);
 }
 
@@ -180,8 +181,8 @@ TEST_CASE("char_transformer: samples on the way change nothing of the training",
              read_bytes(folder / ("none" + std::string(name)))));
   }
 
-  // A run that goes on has the samples of one that was never stopped: later ones go, and so does
-  // what is half written.  Its flags are remembered.
+  // A resumed run has the samples of one that was never stopped: later and incomplete ones are
+  // removed.  It keeps its flags.
   train("parts", {"--sample-interval", "7", "--sample-prompt", "the cat", "--max-iters", "16"});
   std::ofstream(folder / "parts/samples.jsonl", std::ios::app)
       << R"({"step":21,"text":"of another future"})"
@@ -190,7 +191,7 @@ TEST_CASE("char_transformer: samples on the way change nothing of the training",
   run_well(folder, {"train", "--resume", "parts", "--max-iters", "40"});
   CHECK(read_bytes(folder / "parts/samples.jsonl") == read_bytes(folder / "often/samples.jsonl"));
 
-  // A prompt that is given counts, although it is empty.
+  // An empty prompt counts as given.
   run_well(folder, {"train", "--resume", "parts", "--max-iters", "43", "--sample-prompt", ""});
   CHECK_THAT(samples_of(folder / "parts").back().at("text").get<std::string>(), StartsWith("\n"));
   CHECK(samples_of(folder / "parts").back().at("step") == 42);
@@ -232,10 +233,10 @@ TEST_CASE("char_transformer: the preset micro learns names that it makes itself"
         32);
   run_well(folder, {"train", "--resume", "run", "--max-iters", "210"});
   CHECK(metrics_of(folder / "run").size() == 210);
-  // Also where the folder does not say what it was trained on.
+  // Also if the folder does not name its training text.
   fs::remove(folder / "run/config.json");
   CHECK(run(folder, {"eval", "--checkpoint", checkpoint}).code == 0);
-  // A text of one's own comes first.
+  // A given text takes precedence.
   write_bytes(folder / "text", tiny_text());
   check_contains(
       run_well(folder, {"train", "--preset", "micro", "--data", "text", "--dry-run"}).out,

@@ -17,7 +17,7 @@ Arguments endless(const Arguments& more = {}) {
       tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "1000000"}), more);
 }
 
-/// Gives a stream a device that takes nothing.
+/// Replaces a stream by a device that rejects writes.
 auto to_full(int stream) {
   return [stream] { ::dup2(::open("/dev/full", O_WRONLY), stream); };
 }
@@ -44,7 +44,7 @@ TEST_CASE("char_transformer: a signal ends a run with its model saved", "[stop]"
     CHECK(result.out == "");
     CHECK(warnings_in(result.err) == "");
     CHECK_THAT(result.err, ContainsSubstring(std::string("Stopped by ") + name));
-    // The last line is the command that goes on.
+    // The last line is the command that resumes.
     CHECK_THAT(result.err, EndsWith("\n  " + std::string(char_transformer) +
                                     " train --resume run --threads 1\n"));
     const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
@@ -95,7 +95,7 @@ TEST_CASE("char_transformer: stopped before the first step, a run leaves nothing
   process.signal(SIGINT);
   const Result result = process.wait();
   INFO(result.out << result.err);
-  // As the signal may come a moment before it is listened to, in which case it ends the program.
+  // The signal may arrive before its handler is set: then it ends the program.
   CHECK((result.code == 128 + SIGINT || result.code == -SIGINT));
   CHECK_FALSE(fs::exists(folder / "runs"));
 }
@@ -183,12 +183,12 @@ TEST_CASE("char_transformer: standard streams that are closed get nothing else's
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
       ::close(stream);
   });
-  CHECK(process.wait().code == 1);  // nobody could be told anything
+  CHECK(process.wait().code == 1);  // nothing could be printed
   CHECK(metrics_of(folder / "run").size() == 20);
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == 20);
 }
 
-TEST_CASE("char_transformer: what cannot be written is said, whatever writes it", "[stop]") {
+TEST_CASE("char_transformer: failed output is reported by every command", "[stop]") {
   const TrainedFolder folder;
   for (const Arguments& arguments :
        {Arguments{"sample", "--checkpoint", folder.checkpoint, "--tokens", "5"},
@@ -198,7 +198,7 @@ TEST_CASE("char_transformer: what cannot be written is said, whatever writes it"
     CHECK(result.code == 1);
     check_contains(result.err, {"standard output could not be written: No space left"});
   }
-  // A complaint that cannot be written changes no exit code.
+  // A warning that cannot be written changes no exit code.
   CHECK(Process(folder, {"frob"}, to_full(STDERR_FILENO)).wait().code == 2);
   CHECK(Process(folder, {"eval", "--checkpoint", "none"}, to_full(STDERR_FILENO)).wait().code == 1);
 }

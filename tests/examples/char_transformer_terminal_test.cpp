@@ -31,7 +31,7 @@ void wait_for_steps(Terminal& terminal) {
   wait_until([&] { return terminal.bytes().find("\rstep ") != std::string::npos; });
 }
 
-/// The rows from the first that begins so.
+/// The rows from the first one with this beginning on.
 std::string from_row(Terminal& terminal, std::string_view begin) {
   std::string text;
   for (const std::string& row : terminal.rows())
@@ -55,7 +55,7 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
   for (std::size_t at = 0; (at = terminal.bytes().find("\rstep ", at)) != std::string::npos; ++at)
     ++drawn;
   CHECK(drawn >= 2);
-  // It is cut to the width, and nothing of it is left beside what stays.
+  // The line is cut to the width, and erased completely.
   CHECK_THAT(
       from_row(terminal, "Run:"),
       Catch::Matchers::Matches("Run:   run\n"
@@ -83,7 +83,7 @@ TEST_CASE("char_transformer: on a terminal one row shows how far it is", "[termi
   CHECK(run_on(wide, folder, tiny_train({"--out", "full"}), limited(RLIMIT_FSIZE, 20000)) == 1);
   CHECK_THAT(from_row(wide, "char_transformer:"),
              StartsWith("char_transformer: full/best.safetensors: writing failed: File too large; "
-                        "training goes on\n"));
+                        "training continues\n"));
 }
 
 TEST_CASE("char_transformer: a validation shows how far it is", "[terminal]") {
@@ -115,7 +115,7 @@ TEST_CASE("char_transformer: a validation shows how far it is", "[terminal]") {
   CHECK_THAT(evaluating.bytes(), ContainsSubstring("\reval | validation "));
 }
 
-TEST_CASE("char_transformer: what is shown fits the width", "[terminal]") {
+TEST_CASE("char_transformer: output fits the width", "[terminal]") {
   if (!Terminal::available())
     return;
   const TinyFolder folder;
@@ -168,7 +168,7 @@ TEST_CASE("char_transformer: Ctrl-C on a terminal", "[terminal][stop]") {
                                "step [^\n]*\\^C\n"
                                "Finishing this step and saving; once more leaves at once\\.\n"
                                "Stopped by SIGINT after [0-9,]+ steps?; the model is in "
-                               "run/checkpoint.safetensors.  To go on:\n"
+                               "run/checkpoint.safetensors.  To resume:\n"
                                "  [^\n]*char_transformer train --resume run\n\n"));
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == steps);
 }
@@ -214,7 +214,7 @@ TEST_CASE("char_transformer: a terminal gets no control characters of names and 
                  {"Text:  \\x1b]0;title\\x07\\x1b[2J: ", "the model writes:\n",
                   "From:  run\\x1b]0;title\\x07\\x1b[2J/checkpoint.safetensors, after 3 steps",
                   "the run is finished", "val_loss "});
-  // A file gets what the model wrote.
+  // A file gets the samples.
   CHECK_THAT(run_well(folder, {"sample", "--checkpoint", checkpoint}).out,
              ContainsSubstring("\x1b"));
 }

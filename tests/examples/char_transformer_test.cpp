@@ -1,4 +1,4 @@
-// The trained job itself, as a user runs it.
+// The trained program, as a user runs it.
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ xgrad::nn::GPTConfig tiny_config(xgrad::Size vocab_size, double dropout = 0) {
 
 }  // namespace
 
-TEST_CASE("char_transformer: a run leaves what it promises") {
+TEST_CASE("char_transformer: a run writes all promised files") {
   const TrainedFolder folder;
   const std::string& out = folder.trained.err;
   CHECK_THAT(out, ContainsSubstring("n_layer 1, n_head 2, n_embd 16: 3,616 parameters"));
@@ -90,7 +90,7 @@ TEST_CASE("char_transformer: a run leaves what it promises") {
 
   const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(folder / folder.checkpoint);
   CHECK(checkpoint.step == 40);
-  // The checkpoint's configuration is the same without what another machine may have otherwise.
+  // The checkpoint's configuration is the same without parts that depend on the machine.
   Json decisive = config;
   CHECK(decisive.at("tokens") == "characters");
   for (const char* const key : {"data", "val_data", "init_from", "save_interval", "sample_interval",
@@ -195,11 +195,11 @@ TEST_CASE("char_transformer: where and in which language it runs changes nothing
     static const std::regex time(R"("ms": [0-9.]+)");
     return all + std::regex_replace(read_bytes(folder / "run/metrics.jsonl"), time, "");
   };
-  const std::string here = written("UTC", "C");
-  CHECK(here.find("\"val_loss\":") != std::string::npos);
-  CHECK(here.find("\"ms\"") == std::string::npos);
-  CHECK((written("Pacific/Kiritimati", "de_DE.UTF-8") == here));
-  CHECK((written("XYZ+11:30", "C.UTF-8") == here));
+  const std::string reference = written("UTC", "C");
+  CHECK(reference.find("\"val_loss\":") != std::string::npos);
+  CHECK(reference.find("\"ms\"") == std::string::npos);
+  CHECK((written("Pacific/Kiritimati", "de_DE.UTF-8") == reference));
+  CHECK((written("XYZ+11:30", "C.UTF-8") == reference));
 }
 
 TEST_CASE("char_transformer: evaluations leave the training as it is") {
@@ -282,7 +282,7 @@ TEST_CASE("char_transformer: a loss that is not a number ends the run") {
   // The op is named, with its layer and its values.
   CHECK_THAT(result.err, ContainsSubstring("anomaly in the ") && ContainsSubstring(" of op ") &&
                              ContainsSubstring(", in ") && ContainsSubstring("  input 0: ("));
-  // The checkpoint is from before, and is good.
+  // The checkpoint is from before that step, and is good.
   const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
   CHECK_THAT(result.err, ContainsSubstring("The last good checkpoint, after " +
                                            std::to_string(checkpoint.step) + " steps, is run/"));
@@ -339,7 +339,7 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
     CHECK_THAT(help, ContainsSubstring("  " + flag + " "));
   CHECK_THAT(help, ContainsSubstring("[64, baby: 256, micro: 16]"));
   CHECK_THAT(run_well(folder, {"--help"}).out, ContainsSubstring("sample"));
-  // Each help ends with lines that the program takes.
+  // Each help ends with valid command lines.
   for (const char* const name :
        {"train", "eval", "sample", "explain", "graph", "export", "report", "compare"}) {
     const std::string text = run(folder, {name, "--help"}).out;
@@ -353,7 +353,7 @@ TEST_CASE("char_transformer: help names every flag of the recipe and its default
       REQUIRE((words.size() > 1 && words[0] == "char_transformer" && words[1] == name));
       words.erase(words.begin());
       CAPTURE(line);
-      CHECK(run(folder, words).code == 1);  // no file is there
+      CHECK(run(folder, words).code == 1);  // the file does not exist
     }
   }
 }

@@ -110,7 +110,7 @@ TEST_CASE("char_transformer: a text from standard input", "[texts]") {
           .out.substr(0, 20) ==
       run_well(folder, {"eval", "--checkpoint", "file/checkpoint.safetensors"}).out.substr(0, 20));
   well("text", {"explain", "--checkpoint", checkpoint, "--data", "-", "--length", "8"});
-  // It is not there any more.
+  // It no longer exists.
   for (const Arguments& arguments : {Arguments{"train", "--resume", "pipe", "--max-iters", "44"},
                                      {"eval", "--checkpoint", checkpoint}}) {
     const Result result = piped(folder, "/dev/null", arguments);
@@ -141,7 +141,7 @@ TEST_CASE("char_transformer: a text of its own to validate on", "[texts]") {
     CHECK(scored.code == 0);
     return scored.out;
   };
-  // It is remembered, and nothing else is scored.
+  // Its path is stored, and no other text is scored.
   CHECK_THAT(eval({}), StartsWith("val_" + loss));
   CHECK_THAT(eval({"--data", "other"}), StartsWith(loss));
   check_contains(eval({"--split", "train"}), {"train_loss ", "all 292 blocks"});
@@ -161,7 +161,7 @@ TEST_CASE("char_transformer: a text of its own to validate on", "[texts]") {
   run_well(folder, {"train", "--resume", "run", "--max-iters", "48", "--val-data", "moved"});
   check_refused(folder, {"train", "--resume", "run", "--max-iters", "52", "--val-data", "text"}, 1,
                 {"another text than the run in run"});
-  // Texts that are refused.
+  // Rejected texts.
   write_bytes(folder / "greek", other_text() + "\u03b1");
   write_bytes(folder / "short", "the cat");
   const auto refused = [&](const std::string& file, const std::vector<std::string>& fragments) {

@@ -1,4 +1,4 @@
-// char_transformer train --tokens bpe, and what is done with its models.
+// char_transformer train --tokens bpe, and commands on its models.
 
 #include <fmt/format.h>
 
@@ -58,7 +58,7 @@ TEST_CASE("char_transformer: a vocabulary of byte pairs", "[tokens]") {
   const std::string checkpoint = "run/checkpoint.safetensors", text = many_scripts();
   const auto tokens = tokens_in(folder / checkpoint);
   CHECK(tokens.size() == 280);
-  // Learned from the training split alone, nine tenths of the characters; encoded by itself.
+  // Learned from the training split alone, nine tenths of the characters; encoded as a whole.
   const auto characters = xgrad::text::decode_utf8(text, "text");
   const std::size_t n = characters.size() * 9 / 10;
   const std::string train = xgrad::text::encode_utf8(characters.substr(0, n)),
@@ -84,7 +84,7 @@ TEST_CASE("char_transformer: a vocabulary of byte pairs", "[tokens]") {
   CHECK(number_before(trained.out, " bits per byte)") == Approx(bits).epsilon(1e-5));
   const std::string scored = run_well(folder, {"eval", "--checkpoint", "run"}).out;
   CHECK(lines_of(scored).at(0) == lines_of(trained.out).at(0));
-  // All of a text is one piece.
+  // All of a text is one split.
   check_contains(run_well(folder, {"eval", "--checkpoint", "run", "--data", "text"}).out,
                  {fmt::format("Over all {} blocks of ", (tokens.encode(text).size() - 1) / 8)});
   check_contains(run_well(folder, {"eval", "--checkpoint", "run", "--split", "train"}).out,
@@ -92,7 +92,7 @@ TEST_CASE("char_transformer: a vocabulary of byte pairs", "[tokens]") {
   check_contains(run_well(folder, {"eval", "--checkpoint", "run", "--split", "all"}).out,
                  {fmt::format("Over all {} blocks of ", (tokens.encode(text).size() - 1) / 8)});
 
-  // The same again, from config.json; and on from half way.
+  // The same from config.json; then resumed in the middle.
   run_well(folder, {"train", "--config", "run/config.json", "--out", "again"});
   for (const char* const name : {"checkpoint.safetensors", "config.json"})
     CHECK(read_bytes(folder / "again/" + name) == read_bytes(folder / "run/" + name));
@@ -194,7 +194,7 @@ TEST_CASE("char_transformer: vocabularies that cannot be", "[tokens]") {
   std::string few_words;
   for (int i = 0; i < 200; ++i)
     few_words += "ab ab ab\n";
-  // A text from which less can be learned than was asked for.
+  // A text that gives fewer tokens than requested.
   write_bytes(folder / "few", few_words);
   const Result few = run_well(folder, bpe_train({"--data", "few", "--block-size", "1", "--out",
                                                  "few run", "--vocab-size", "5000"}));

@@ -1,4 +1,4 @@
-# char_transformer compare --out FILE.svg draws runs, given by folder or file, and says what is wrong with one.
+# char_transformer compare --out FILE.svg draws runs, given by folder or file, and reports bad ones.
 file(REMOVE_RECURSE "${WORK}")
 file(WRITE "${WORK}/a/metrics.jsonl" "{\"step\": 0, \"loss\": 2.5}\n{\"step\": 1, \"loss\": 2, \"val_loss\": 2.25}\n")
 file(WRITE "${WORK}/b/metrics.jsonl" "{\"step\": 0, \"loss\": 2.4}\n{\"step\": 1, \"loss\": 1e9}\n")
@@ -26,12 +26,12 @@ endfunction()
 
 compare(0 "best validation loss" a --out losses.svg)
 shows(losses.svg a "a, validation" step loss 2.4)
-# One that diverged does not flatten the others; two of one name are told apart.
+# A run that diverged does not flatten the others; two with one name are distinguished.
 compare(0 "beyond the picture: b up to 1e\\+09\n" a b/metrics.jsonl other/a --out two.svg)
 shows(two.svg b other/a "other/a, validation" 3.6)
-# It replaces nothing unasked, and nothing that it reads.
+# It replaces no file without --overwrite, and no input.
 file(READ "${WORK}/two.svg" before)
-compare(1 "two.svg: is there already; --overwrite replaces it" a --out two.svg)
+compare(1 "two.svg: exists already; --overwrite replaces it" a --out two.svg)
 file(CREATE_LINK "${WORK}/a/metrics.jsonl" "${WORK}/other.svg")
 compare(1 "other.svg: is the same file as a/metrics.jsonl, which is read" a --out other.svg --overwrite)
 file(REMOVE "${WORK}/other.svg")
@@ -40,13 +40,13 @@ if(NOT svg STREQUAL before)
   message(FATAL_ERROR "two.svg has been replaced")
 endif()
 compare(0 "best validation loss" a --out losses.svg --overwrite)
-# Python's NaN; a last line that is still being written.
+# Python's NaN; an incomplete last line.
 compare(0 "losses not finite +1" live --out live.svg)
 shows(live.svg "live \\(1 not finite\\)")
 file(WRITE "${WORK}/none/metrics.jsonl" "{\"step\": 0, \"loss\": NaN}\n")
 compare(1 "char_transformer: there is no loss that is finite\n$" none --out other.svg)
 
-compare(0 "^char_transformer: c/metrics.jsonl: line 2 is not [^\n]*, and is left out\n" a c --out two.svg --overwrite)
+compare(0 "^char_transformer: c/metrics.jsonl: line 2 is not [^\n]*, and is skipped\n" a c --out two.svg --overwrite)
 compare(1 "/dev/zero: is not a regular file" /dev/zero --out other.svg)
 compare(1 "other.png: [^\n]*.html" a --out other.png)
 compare(2 "unknown flag '--ot'; did you mean --out" a --ot other.svg)

@@ -1,4 +1,4 @@
-// The texts that are trained on without --data, and how probable they say they are.
+// The texts for training without --data, and their stated probabilities.
 
 #include <cmath>
 #include <map>
@@ -14,7 +14,7 @@ using namespace corpus;
 TEST_CASE("the corpus depends on the seed and on nothing else", "[corpus]") {
   const Corpus a = scenes_corpus(20000);
   CHECK(a.text != scenes_corpus(20000, 1338).text);
-  // A shorter one is the beginning of a longer one, cut anywhere.
+  // A shorter text is the beginning of a longer one, cut anywhere.
   for (const std::size_t size : {1, 77, 1234, 10001, 20000}) {
     const Corpus cut = scenes_corpus(size);
     CHECK(cut.text == a.text.substr(0, size));
@@ -41,14 +41,14 @@ TEST_CASE("the corpus is as large, as plain and as surprising as it says", "[cor
 
 TEST_CASE("a text is as probable as it says, whatever was chosen to write it", "[corpus]") {
   for (const auto& draw : {names_corpus, scenes_corpus}) {
-    // The same words have the same probability, so the text tells what was chosen.
+    // Equal words have equal probability, so the text reveals the choices.
     const Corpus corpus = draw(1'000'000, 1);
     std::map<std::string, double> found;
     std::size_t again = 0;
     for (std::size_t begin = 0, end = 0; (end = corpus.text.find('\n', begin)) != corpus.text.npos;
          begin = end + 1) {
       const std::string line = corpus.text.substr(begin, end - begin);
-      // A choice of what comes next may have been made before its first character.
+      // A choice may have been made before its first character.
       const double nll = begin < end ? mean_nll(corpus, begin + 1, end + 1) : 0;
       const auto [at, is_new] = found.emplace(line, nll);
       again += !is_new;
@@ -56,7 +56,7 @@ TEST_CASE("a text is as probable as it says, whatever was chosen to write it", "
         FAIL_CHECK(line << " was written in two ways");
     }
     CHECK(again > 1000);
-    // First lines come as often as they say.
+    // First lines are as frequent as stated.
     std::map<std::string, std::pair<double, double>> counts;  // and their -log p
     constexpr std::uint64_t seeds = 20000;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {

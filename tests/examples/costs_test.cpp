@@ -1,4 +1,4 @@
-// The memory and time of reading grow no faster than the input, whatever it holds.
+// Memory and time of reading grow at most in proportion to the input, whatever it contains.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ using namespace xgrad;
 
 namespace {
 
-/// So many texts, each of a number, and what is between them.
+/// This many texts, each made from a number, with a separator.
 template <class F>
 std::string repeated(std::size_t n, const char* between, const F& text) {
   std::string all;
@@ -48,7 +48,7 @@ std::string tensor_with(const std::string& more) {
   return file_of(R"({"x":{"dtype":"F32","data_offsets":[0,4])" + more + "}}", "1234");
 }
 
-/// Bytes, pairs of letters, and three letters: the shortest file that has so many tokens.
+/// Bytes, pairs of letters, and three letters: the shortest file with this many tokens.
 std::string vocabulary(std::size_t n) {
   std::string tokens = repeated(256, ",", [](std::size_t i) {
     const std::string byte = text::written_token(std::string(1, static_cast<char>(i)));
@@ -188,7 +188,7 @@ TEST_CASE("reading takes memory and time in proportion to the input", "[costs]")
       const Cost small = cost_of(reader, reader.n), large = cost_of(reader, 8 * reader.n);
       CAPTURE(small.seconds, large.seconds, large.input, large.held, large.message);
       CHECK(large.held <= 20 * large.input + 120'000);
-      CHECK(large.seconds <= 20 * std::max(small.seconds, 1e-3));  // a square has 64
+      CHECK(large.seconds <= 20 * std::max(small.seconds, 1e-3));  // quadratic time would take 64
       CHECK(large.message <= 30'000);
     }
   }

@@ -1,4 +1,4 @@
-# A second start with the same file goes on where it was saved, with the same loss.
+# A second start with the same file continues from the saved state, with the same loss.
 file(REMOVE "${FILE}")
 foreach(start first second)
   execute_process(COMMAND "${PROGRAM}" "${FILE}" RESULT_VARIABLE code OUTPUT_VARIABLE ${start} ERROR_VARIABLE error)

@@ -1,6 +1,6 @@
-# Runs PROGRAM with ARGUMENTS and fails unless it ends with exit code CODE (0), prints what the file EXPECTED holds (with
-# @VERSION@ for VERSION), writes something matching ERROR to standard error, and leaves an SVG at PICTURE.  Expectations
-# that are not given are not checked.  REPLACED is a PICTURE in whose place there is something before.
+# Runs PROGRAM with ARGUMENTS and fails unless it ends with exit code CODE (0), prints the contents of the file EXPECTED (with
+# @VERSION@ for VERSION), writes something matching ERROR to standard error, and leaves an SVG at PICTURE.  Omitted
+# expectations are not checked.  REPLACED is a PICTURE that replaces an existing file.
 cmake_minimum_required(VERSION 3.22)
 if(NOT DEFINED CODE)
   set(CODE 0)

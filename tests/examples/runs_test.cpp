@@ -1,4 +1,4 @@
-// The folders of runs, read and summed up, whatever they contain.
+// The folders of runs, read and summarised, whatever they contain.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunsFolder : TemporaryFolder {
-  /// Writes a run's metrics and configuration; its path.
+  /// Writes a run's metrics and configuration; returns its path.
   std::string run(const std::string& name, const std::string& metrics,
                   const std::string& config = "") const {
     fs::create_directories(*this / name);
@@ -58,7 +58,7 @@ TEST_CASE("runs: metrics of any program", "[runs]") {
   CHECK(plain.loss.xs == std::vector<double>{0, 5});
   CHECK(plain.loss.ys == std::vector<double>{2, 1.5});
   CHECK(plain.validation.xs.empty());
-  // Python writes what JSON does not have.
+  // Python writes values that JSON lacks.
   const runs::Metrics python = read(
       "{\"step\": 0, \"loss\": NaN, \"val_loss\": Infinity}\n{\"step\": 1, \"loss\": -Infinity}\n"
       "{\"step\": 2, \"loss\": null}\n{\"step\": 3, \"loss\": 1, \"x\": \"NaN\"}\n");
@@ -66,7 +66,7 @@ TEST_CASE("runs: metrics of any program", "[runs]") {
   CHECK((std::isnan(python.loss.ys[0]) && std::isnan(python.loss.ys[1]) &&
          std::isnan(python.loss.ys[2]) && python.loss.ys[3] == 1));
   CHECK(python.validation.xs == std::vector<double>{1});  // after the step whose loss is before it
-  // A last line that is being written is left out, and only that.
+  // An incomplete last line is skipped, and only that.
   CHECK(read("{\"step\": 0, \"loss\": 2}\n{\"step\": 1, \"lo").loss.xs.size() == 1);
   const auto refused = [&](const std::string& text, const std::string& why) {
     CHECK_THROWS_WITH(read(text), ContainsSubstring(why));
@@ -76,9 +76,9 @@ TEST_CASE("runs: metrics of any program", "[runs]") {
   const runs::Metrics mended =
       read("{\"step\": 0, \"loss\": 2}\n\n{\"step\": 1, \"lo\n{\"step\": 2, \"loss\": 1}\n");
   CHECK(mended.loss.xs == std::vector<double>{0, 2});
-  CHECK(mended.left_out ==
-        "line 3 is not a JSON object with the numbers \"step\" and \"loss\", and is left out");
-  CHECK(plain.left_out.empty());
+  CHECK(mended.skipped ==
+        "line 3 is not a JSON object with the numbers \"step\" and \"loss\", and is skipped");
+  CHECK(plain.skipped.empty());
   refused("{\"step\": 0, \"loss\": \"2\"}\n", "line 1 is not");
   refused("{\"step\": null, \"loss\": 2}\n", "line 1 is not");
   refused("[1]\n", "line 1 is not");
@@ -106,7 +106,7 @@ TEST_CASE("runs: a folder with anything in it", "[runs]") {
   CHECK_THAT(page, ContainsSubstring("<pre>gr\xC3\xBC\xC3\x9F</pre>") &&
                        ContainsSubstring("&#60;/script&#62;&#39;&#38;") &&
                        ContainsSubstring("<td>[1,2]</td>"));
-  // Without anything but metrics, and these of one step that is not finite.
+  // Only metrics, of one step that is not finite.
   for (const std::string metrics :
        {"{\"step\": 0, \"loss\": NaN}\n", "{\"step\": 0, \"loss\": 3}\n",
         "{\"step\": 1e308, \"loss\": -1e308}\n"}) {
@@ -114,7 +114,7 @@ TEST_CASE("runs: a folder with anything in it", "[runs]") {
     CHECK_THAT(page_of(one), ContainsSubstring("training loss"));
     CHECK_THAT(runs::table_text({one}), ContainsSubstring(" one\nsteps "));
   }
-  // Configurations that are none.
+  // Invalid configurations.
   for (const std::string config :
        {"{", "[]", "\xff", "{\"max_iters\": \"many\", \"batch_size\": {}}"}) {
     const runs::Run one = runs::read_run(folder.run("two", rows(3, 2, 1), config));
@@ -156,7 +156,7 @@ TEST_CASE("runs: names that differ", "[runs]") {
   CHECK(names({a, a, b}) == Cells{"x/run", "x/run (2)", "y/run"});
 }
 
-TEST_CASE("runs: what the numbers come to", "[runs]") {
+TEST_CASE("runs: the table of results", "[runs]") {
   const RunsFolder folder;
   std::string text;
   for (int i = 0; i < 200; ++i)
@@ -231,12 +231,12 @@ TEST_CASE("runs: compared in a table", "[runs]") {
   CHECK(values_in(table, "best validation loss") == Cells{"2.5", "2.25 *", "-"});
   CHECK(values_in(table, "n_layer") == Cells{"4", "6", "-"});
   CHECK(values_in(table, "ms/step, median") == Cells{"10", "10", "10"});
-  CHECK(values_in(table, "tokens/s").empty());  // nobody knows
+  CHECK(values_in(table, "tokens/s").empty());  // unknown
   CHECK(values_in(table, "losses not finite").empty());
   const auto alike = runs::table({three[0], three[1]});
   CHECK(values_in(alike, "lr").empty());
 
-  // A change of flags on the way is said, because the configuration has the last flags alone.
+  // A change of flags during a run is reported, because the configuration has only the last flags.
   const std::vector<runs::Run> changed{runs::read_run(folder.run(
       "d", rows(3, 4, 2) + R"({"step": 3, "loss": 2, "changes": "--lr 0.1 -> <0.2>"})" + "\n"))};
   CHECK_THAT(runs::table_text(changed),
@@ -262,7 +262,7 @@ TEST_CASE("runs: losses of other texts do not compare", "[runs]") {
   CHECK_THAT(text(R"({"vocab_size": 65, "data": null})"), ContainsSubstring(says));
   CHECK(text(R"({"vocab_size": 65, "data": "x"})").find(says) == std::string::npos);
   CHECK(text("{}").find(says) == std::string::npos);
-  // Texts of --val-data compare by path, or by checksum whatever the path.
+  // Texts of --val-data are compared by path, or by checksum for any path.
   const auto validated = [&](const std::string& a, const std::string& b) {
     return runs::table_text(
         runs::read_runs({folder.run("a", rows(9, 4, 2), a), folder.run("b", rows(9, 4, 2), b)}));

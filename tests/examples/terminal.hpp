@@ -1,5 +1,5 @@
 #pragma once
-// A terminal, as far as a program can tell, and what somebody who sits at it sees.
+// A pseudo-terminal for a program, and what it displays.
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 class Terminal {
  public:
-  /// Whether one can be opened; says so where not, as in a chroot without /dev/pts.
+  /// Whether one can be opened; warns if not, as in a chroot without /dev/pts.
   static bool available() {
     const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
     const bool opens = master >= 0 && ::grantpt(master) == 0 && ::unlockpt(master) == 0;
@@ -42,7 +42,7 @@ class Terminal {
   Terminal& operator=(const Terminal&) = delete;
   ~Terminal() { close(); }
 
-  /// In a child process: it runs on this terminal, and on no other.
+  /// In a child process: makes this its only terminal.
   void take() const {
     ::setsid();
     const int slave = ::open(name_.c_str(), O_RDWR);
@@ -58,14 +58,14 @@ class Terminal {
     REQUIRE(::write(master_, keys.data(), keys.size()) == static_cast<ssize_t>(keys.size()));
   }
 
-  /// As when its window is closed.
+  /// Acts as a closed window does.
   void close() {
     if (master_ >= 0)
       ::close(master_);
     master_ = -1;
   }
 
-  /// All bytes that came.  A program waits if they are not asked for in time.
+  /// All bytes received.  The program blocks unless they are read in time.
   const std::string& bytes() {
     std::array<char, 4096> some{};
     for (ssize_t got = 0; (got = ::read(master_, some.data(), some.size())) > 0;)
@@ -73,7 +73,7 @@ class Terminal {
     return bytes_;
   }
 
-  /// The rows that they make.  Fails on control characters that a program of ours has no use for.
+  /// The displayed rows.  Fails on control characters that our program does not use.
   std::vector<std::string> rows() {
     std::vector<std::string> rows(1);
     std::size_t column = 0;
@@ -105,8 +105,8 @@ class Terminal {
   }
 
  private:
-  /// The size of what changes the colour or weight of the letters at the start of a text; 0 if
-  /// something else is there.
+  /// The length of a sequence at the text's beginning that changes colour or weight; 0 if there is
+  /// none.
   static std::size_t style(std::string_view text) {
     if (!text.starts_with("\x1b["))
       return 0;

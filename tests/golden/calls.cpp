@@ -37,7 +37,7 @@ Tensor Draws::uniform(double low, double high, const Dims& sizes) {
 
 // ---- the calls ----
 
-// Fewer letters than there are would need a call of their own.
+// Too few letters would need a separate call.
 #define CALL(...)                                                           \
   [](const OpInputs& in) -> OpOutputs {                                     \
     [[maybe_unused]] const auto& [x, y, z, u, v, w, c, i, j, k, m, n] = in; \

@@ -8,7 +8,7 @@
 
 namespace xgrad::testing {
 
-/// The inputs of a sample, of one dtype; table.py says which is which.
+/// The inputs of a sample in one dtype; table.py describes each.
 struct OpInputs {
   Tensor x, y, z, u, v;  ///< differentiated
   Tensor w, c;           ///< constants
@@ -40,8 +40,8 @@ class Draws {
 
 struct OpCall {
   const char* name;                 ///< "softmax/last"
-  OpOutputs (*f)(const OpInputs&);  ///< null: that of the line before
-  bool differences = true;          ///< derivatives are checked by differences, too
+  OpOutputs (*f)(const OpInputs&);  ///< null: as in the line before
+  bool differences = true;          ///< derivatives are compared with differences, too
   double tolerance32 = 1e-5;        ///< of float32, relative to the largest magnitude
   std::uint64_t seed = 0;
   std::vector<Tensor> (*draw)(Draws&) =
@@ -58,7 +58,7 @@ struct BadCall {
 
 struct OpGroup {
   std::string name;
-  std::vector<OpCall> calls;  ///< of none f is null
+  std::vector<OpCall> calls;  ///< f is null in none
   std::span<const BadCall> bad_calls;
 };
 

@@ -1,4 +1,4 @@
-// The program's losses beside PyTorch's (tests/golden/curve.py), step by step.
+// The program's losses compared with PyTorch's (tests/golden/curve.py), step by step.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 #pragma once
-// Values that PyTorch computed, in tests/golden/*.safetensors, and how far ours are from them.
+// Values that PyTorch computed, in tests/golden/*.safetensors, and our errors.
 
 #include <set>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace xgrad::testing {
 
-/// A file of golden values that knows which of them were asked for.
+/// A file of golden values that records which were used.
 class GoldenFile {
  public:
   explicit GoldenFile(const std::string& name);  ///< "layers" is tests/golden/layers.safetensors
@@ -18,7 +18,7 @@ class GoldenFile {
   }
   const Tensor& tensor(const std::string& name) const;
   const Indices& indices(const std::string& name) const;
-  /// The names that nobody asked for: values that nothing was compared with.
+  /// The names of unused values, with which nothing was compared.
   std::vector<std::string> unused() const;
 
  private:
@@ -26,9 +26,9 @@ class GoldenFile {
   mutable std::set<std::string> used_;
 };
 
-/// How an error is measured.
+/// The measure of an error.
 enum class ErrorUnit {
-  bits,      ///< the largest difference; none is allowed
+  bits,      ///< the largest difference, which must be 0
   ulp,       ///< units in the last place of the golden value
   absolute,  ///< the largest difference
   relative,  ///< the largest difference, relative to the largest magnitude in the golden tensor
@@ -41,14 +41,13 @@ struct GoldenComparison {
   bool is_double = true;
   double error = 0;
   double limit = 0;
-  std::string worst = {};  ///< where the error is above the limit: the element, ours and PyTorch's
+  std::string worst = {};  ///< if the error is above the limit: the element, ours and PyTorch's
 };
 
-/// How far ours is from the golden value; infinite if shapes or dtypes differ, or only one
-/// has a NaN.
+/// The error against the golden value; infinite if shapes or dtypes differ, or only one has a NaN.
 double distance(const Tensor& ours, const Tensor& expected, ErrorUnit unit);
 
-/// Compares, and looks the limit up: 1e-12 relative for doubles and 1e-5 for floats, 2 ulp, 1e-6
+/// Compares with the usual limit: 1e-12 relative for doubles and 1e-5 for floats, 2 ulp, 1e-6
 /// absolute.
 GoldenComparison compare_golden(const std::string& name, const Tensor& ours, const Tensor& expected,
                                 ErrorUnit unit = ErrorUnit::relative);
@@ -57,8 +56,8 @@ GoldenComparison compare_golden(const std::string& name, const Indices& ours,
 
 /// One CHECK for each.
 void check_golden(const std::vector<GoldenComparison>& comparisons);
-/// A table: for each kind, how many cases and compared values, the largest error of doubles and of
-/// floats, and where the latter is.  The case of a value "a/b/c" is "a/b".
+/// A table: for each kind, the numbers of cases and of compared values, the largest error of
+/// doubles and of floats, and the place of the latter.  The case of a value "a/b/c" is "a/b".
 void print_golden_summary(const std::string& title,
                           const std::vector<GoldenComparison>& comparisons);
 

@@ -52,8 +52,8 @@ def normal_():
             yield torch.empty(n, dtype=dtype).normal_(0, 0.02)
 
 
-# Towards -1 and 1 erfinv magnifies the last digit of the C library's erff, which versions of the
-# library round differently: out there only doubles are compared.
+# Near -1 and 1 erfinv magnifies the last digit of the C library's erff, which versions of the
+# library round differently, so there only doubles are compared.
 
 def trunc_normal_():
     well_conditioned = (0, 1, -2, 2), (0.5, 0.02, 0.45, 0.6), (1, 2, -1, 4), (0, 0.02, -2, 2)

@@ -48,7 +48,7 @@ LayerCall layer_call(const char* name, const char* outputs, Make, Run,
   return call;
 }
 
-// ---- what the table's texts call: layers.py has PyTorch's ----
+// ---- functions of the table's texts: layers.py has PyTorch's ----
 
 template <class M>
 M evaluated(M layer) {
@@ -62,7 +62,7 @@ M evaluated(M layer, const Tensor& x) {
   return evaluated(std::move(layer));
 }
 
-// Calls, with x, 2 x and so on, then perhaps one in evaluation; the statistics after them.
+// Calls with x, 2 x and so on, then perhaps one in evaluation; the statistics after them.
 LayerOutputs called_batch_norm(nn::BatchNorm1d& layer, const Tensor& x, int calls, bool evaluate) {
   std::vector<Tensor> outputs(1);
   for (int i = 1; i <= calls; ++i)

@@ -14,7 +14,7 @@
 
 namespace xgrad::testing {
 
-/// The inputs of one sample in one dtype, by name; a Tensor gathers its gradient.
+/// The inputs of one sample in one dtype, by name; a Tensor accumulates its gradient.
 class LayerInputs {
  public:
   LayerInputs(const GoldenFile& file, const std::string& sample, DType dtype)
@@ -23,7 +23,7 @@ class LayerInputs {
   const Tensor& operator[](const std::string& name);
   Indices indices(const std::string& name) const { return file_.indices(prefix_ + name); }
   Mask mask(const std::string& name) const;
-  /// The Tensors that were asked for; another one may take the place of each.
+  /// The Tensors that were used; each may be replaced by another.
   std::map<std::string, Tensor>& tensors() { return tensors_; }
 
  private:
@@ -45,7 +45,7 @@ struct LayerOutputs : std::vector<Tensor> {
   LayerOutputs(const nn::GRU::Result& y) : vector{y.output, y.h_n} {}
 };
 
-/// A layer of any type, and what visit names.
+/// A layer of any type, and its members by visit.
 struct AnyLayer {
   std::shared_ptr<void> layer;
   nn::detail::Members members;

@@ -105,7 +105,7 @@ def flags(p, *sizes, never=None, always=None):
     return Input(draw, "mask")
 
 
-# ---- what both languages have helpers for: layer_calls.cpp has ours ----
+# ---- helpers in both languages: layer_calls.cpp has ours ----
 
 def evaluated(m, x=None):
     """In evaluation, after a call with x."""
@@ -412,7 +412,7 @@ losses("BCEWithLogitsLoss",
          f"nn::BCEWithLogitsLoss{{{{.weight = {our_scales}, .pos_weight = {our_weights}}}}}", **shares))
 
 
-# ---- what is written ----
+# ---- the file ----
 
 def add_numbers(golden, s):
     generator = torch.Generator().manual_seed(seed_of(s.name))

@@ -1,5 +1,5 @@
-// Every sample of the table of layers (layers.py, which says what each name in the file means)
-// against PyTorch: what it starts from, its outputs and all its gradients.
+// Every sample of the table of layers compared with PyTorch: initial values, outputs and all
+// gradients.  layers.py describes the names in the file.
 
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>

@@ -1,5 +1,5 @@
-// Optimizers step by step, schedules and gradient clipping against PyTorch's.  The samples are in
-// table_optimizers.py; optimizers.py says what each name in the file of PyTorch's numbers means.
+// Optimizers step by step, schedules and gradient clipping compared with PyTorch's.  The samples
+// are in table_optimizers.py; optimizers.py describes the names in the file of numbers.
 
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ struct ScheduleSample {
 
 struct ClipSample {
   const char* name;
-  double (*clip)(const Parameters& p);  // returns the norm, or 0 where there is none
+  double (*clip)(const Parameters& p);  // returns the norm, or 0 if there is none
 };
 
 namespace table {
@@ -50,7 +50,7 @@ Parameters others(const Parameters& p) { return {p.begin() + 1, p.end()}; }
 
 // ---- how they run ----
 
-// resumed: after ten steps another optimizer goes on from the state of the first.
+// resumed: after ten steps another optimizer continues from the state of the first.
 void train(Comparisons& found, const GoldenFile& file, const OptimizerSample& sample,
            bool resumed = false) {
   const optim::Schedule rate = optim::warmup_cosine({0.1, 0.01, 4, 16});

@@ -1,5 +1,5 @@
-// Every transform of the generator against what PyTorch drew from the same seeds, in the order of
-// golden/generator.py.
+// Every transform of the generator compared with PyTorch's draws from the same seeds, in the order
+// of golden/generator.py.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr DType both[] = {DType::float32, DType::float64};
 
-// The draws of one case, compared one after the other.
+// The draws of one case, compared in order.
 struct Draws {
   const GoldenFile& file;
   std::string transform;
@@ -45,7 +45,7 @@ struct Draws {
     compare(x, x.dtype() == DType::float64 ? ErrorUnit::ulp : ErrorUnit::absolute);
   }
   // erfinv divides an error in erf's last digit by a slope; Arm's C library rounds one erf in 75
-  // otherwise than that of x86, where PyTorch drew.
+  // differently than x86's, where PyTorch drew.
   void trunc_normal(const Tensor& x, [[maybe_unused]] double std) {
 #ifdef __x86_64__
     normal(x);
@@ -112,7 +112,7 @@ void normal_case(Draws& d) {
     }
 }
 
-// Towards -1 and 1 only doubles: golden/generator.py says why.
+// Near -1 and 1 only doubles, for the reason in golden/generator.py.
 void trunc_normal_case(Draws& d) {
   constexpr double options[][4] = {{0, 1, -2, 2},    {0.5, 0.02, 0.45, 0.6}, {1, 2, -1, 4},
                                    {0, 0.02, -2, 2}, {0, 1, -9, 9},          {0, 1, 3, 6},

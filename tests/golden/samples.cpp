@@ -52,7 +52,7 @@ OpInputs op_inputs(const SampleNumbers& numbers, const Inputs& leaves, DType dty
   return in;
 }
 
-/// As table.py's.
+/// The same as table.py's.
 Tensor digest(const Tensor& x) {
   const Tensor flat = flatten(x.detach().to(DType::float64));
   const auto n = static_cast<std::size_t>(flat.numel()),
@@ -104,7 +104,7 @@ class Comparison {
   Comparison(const OpCall& call, DType dtype)
       : call_(call), numbers_(numbers_of(call)), dtype_(dtype) {}
 
-  /// Outputs and gradients of a large sample, whole: PyTorch's digest shows a part of them.
+  /// Outputs and gradients of a large sample, whole: PyTorch's digest covers only a part.
   const std::vector<Tensor>& whole() const { return whole_; }
 
   Deviations all() {
@@ -122,7 +122,7 @@ class Comparison {
     return name.starts_with("to/") || name.find("/dtype") != std::string::npos;
   }
 
-  // The gradients of what has a graph; undefined for an input that nothing uses.
+  // The gradients of all results with a graph; undefined for an unused input.
   static Inputs gradients(const Inputs& of, const Inputs& by, const Inputs& cotangents,
                           bool create_graph) {
     Inputs outputs, gs;
@@ -137,7 +137,7 @@ class Comparison {
                 {.grad_outputs = gs, .create_graph = create_graph, .allow_unused = true});
   }
 
-  // Fresh leaves; what is drawn goes on with the cotangents.
+  // Fresh leaves; draws continue with the cotangents.
   Inputs leaves(Draws& draws) const {
     Inputs all;
     if (call_.draw != nullptr)
@@ -246,7 +246,7 @@ Deviations deviations(const OpCall& call, DType dtype) {
   Deviations all = comparison.all();
   if (call.draw == nullptr || dtype == DType::float64)
     return all;
-  // A digest shows few elements: compare each one in float32 with the same in float64.
+  // A digest has few elements, so each element in float32 is compared with float64's.
   Comparison in_double(call, DType::float64);
   in_double.all();
   for (std::size_t i = 0; i < comparison.whole().size(); ++i)

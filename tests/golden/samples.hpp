@@ -1,5 +1,5 @@
 #pragma once
-// The table of samples: our calls, PyTorch's numbers for them, and how far ours are off.
+// The table of samples: our calls, PyTorch's numbers for them, and our errors.
 
 #include <functional>
 #include <map>
@@ -14,7 +14,7 @@ namespace xgrad::testing {
 using Inputs = std::vector<Tensor>;
 
 /// PyTorch's numbers for one sample: those of "op/sample/grad0" are at tensors["grad"][0].
-/// Table.write_numbers (table.py) says what each kind is.
+/// Table.write_numbers (table.py) describes each kind.
 struct SampleNumbers {
   std::map<std::string, std::map<std::size_t, Tensor>> tensors;
   std::map<std::string, std::map<std::size_t, Indices>> indices;
@@ -24,7 +24,7 @@ struct SampleNumbers {
     const auto at = tensors.find(kind);
     return at == tensors.end() ? 0 : at->second.size();
   }
-  /// In this dtype; undefined if it is not there.
+  /// In this dtype; undefined if missing.
   Tensor get(const std::string& kind, std::size_t i, DType dtype) const {
     const auto at = tensors.find(kind);
     return at == tensors.end() || !at->second.contains(i) ? Tensor() : to(at->second.at(i), dtype);
@@ -56,7 +56,7 @@ struct OpSample {
   Inputs inputs;                           ///< float64
   std::function<Tensor(const Inputs&)> f;  ///< several outputs are joined into one line
   bool gradients = true;                   ///< PyTorch has gradients, too
-  bool differences = true;                 ///< and differences give the same
+  bool differences = true;                 ///< and differences agree
   double tolerance32 = 1e-5;
 };
 

@@ -6,7 +6,7 @@ table = Table(globals())
 op, bad = table.op, table.bad
 nan, tiny = math.nan, 2.0**-60
 
-# ---- PyTorch's side where it has no such op, or decides otherwise ----
+# ---- PyTorch's side if it has no such op, or another rule ----
 
 # clamp has the gradients of PyTorch 2.14 and newer at the bounds, whichever PyTorch this is: none at bounds that are
 # numbers, and half to each of those that are equal at bounds that are Tensors.  If one of three Tensors is NaN, x gets
@@ -120,7 +120,7 @@ op("lerp", "torch.lerp(x, y, {weight})", "lerp(x, y, {weight})",
    *[S(f"weight {weight}", randn(3, 4), randn(4), weight=weight) for weight in (0.25, 0.75, 1, -0.5)],
    S("a Tensor", randn(2, 3), randn(3), uniform(-1, 2, 2, 3), weight="z"),
    *[S(name, *[randn(*s) for s in shapes], weight="z") for name, shapes in ternary.items()])
-# PyTorch 1.13 does not sum the second gradients of broadcast operands as it should.
+# PyTorch 1.13 does not sum the second gradients of broadcast operands correctly.
 op("addcmul", "x + {value} * y * z", "addcmul(x, y, z, {value})",
    S("broadcast", randn(3, 1), randn(4), randn(2, 1, 4), theirs="x + y * z", ours="addcmul(x, y, z)"),
    S("value", randn(2, 3), randn(2, 3), randn(2, 3), theirs="torch.addcmul(x, y, z, value=-1.5)", value=-1.5),
@@ -190,7 +190,7 @@ op("leaky_relu", "F.leaky_relu(x, -0.5)", "leaky_relu(x, -0.5)", S("slope", away
    S("slope, register and some", away_from_zero(37)))
 # elu and hardtanh pass the gradient at NaN, as in PyTorch 2.15; 1.13 does so for some elements only.
 at_nan, no_nan = special("NaN", [nan, 0.5], theirs="x * 1"), [v for v in WIDE if v == v]
-# PyTorch's second derivative at 0 is 0, not that of the piece it has chosen.
+# PyTorch's second derivative at 0 is 0, not that of the chosen branch.
 unary("elu", S("at 0", at_0, second=False), at_nan,
       S("where exp is infinite", values([1000, -1000, 800]), second=False, differences=True), theirs="F.{}(x)", draw=away_from_zero,
       numbers=no_nan)

@@ -105,7 +105,7 @@ op("layer_norm", "F.layer_norm(x, ({n},), y, z, {eps})", "layer_norm(x, {n}, y, 
        ("no elements", 3, 0), ("register and some", 3, 21), ("full registers", 3, 32))),
    *(S(name, randn(rows, n), uniform(0.5, 2, n), randn(n), n=n, eps=1e-5, large=True) for name, rows, n in (
        ("many rows", 300, 64), ("many short rows", 1000, 3), ("long rows", 20, 1500))),
-   # PyTorch's gradients are what rounding leaves of 0.
+   # PyTorch's gradients are rounding errors of 0.
    S("size 1", randn(3, 1), randn(1), randn(1), n=1, eps=1e-5, theirs="(x - x) * y + z"),
    S("eps 0.5, weight and bias", randn(3, 5), randn(5), randn(5), n=5, eps=0.5),
    S("far from 0", uniform(1000, 1001, 4, 100), n=100, eps=1e-5, second=False, loose=1e-3))
@@ -386,7 +386,7 @@ op(name, "attention(x, y, z, m)", f"{name}(x, y, z, m)",
    S("mask of keys, heads", *qkv(3, 4, 2, 2, 2, 2), mask([[[row]], [[row[::-1]]]])),
    S("mask of keys, 1-d", *qkv(3, 4, 2, 2), mask(row)), S("mask of queries", *qkv(3, 4, 2, 2), mask([[True], [False], [True]])),
    S("0-d mask", *qkv(3, 4, 2, 2), mask(True)), S("all is masked", *qkv(3, 4, 2, 2), mask([[False]])),
-   # q's first channel against k's: ragged, and some rows see nothing.
+   # q's first channel against k's: ragged, and some rows are masked completely.
    S("mask, large", *qkv(70, 90, 20, 24, 2), large=True,
      theirs="attention(x, y, z, x[..., :1] > y[..., :1].transpose(-1, -2))",
      ours=name + "(x, y, z, x.narrow(-1, 0, 1) > transpose(y.narrow(-1, 0, 1), -1, -2))"))

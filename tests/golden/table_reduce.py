@@ -173,7 +173,7 @@ for name in ("max", "min"):
 
 norm = lambda x, *a: torch.linalg.vector_norm(x, *a)
 for p in (2, 1, 3, inf, 1.5, 0.5, -1, -inf, 0):
-    # The small ways are enough for orders that differ from 3 by the exponent alone.
+    # The small samples are enough for orders that differ from 3 by the exponent alone.
     some = {"some": WAYS} if p in (2, 1, 3, inf, -inf, 0) else {"some": WAYS[:4], "large": ()}
     op("vector_norm", "norm(x, {p}, over(x, {dims}), {keep})", ours := "vector_norm(x, {p}, {dims}, {keep})",
        *ways(ours, distinct, prefix=f"ord {p}, ", p=p, **some))

@@ -54,7 +54,7 @@ def main():
     small = dict(vocab_size=11, block_size=8, n_head=2, n_embd=16)
     layer("gpt", randomised(gpt.GPT(gpt.Config(n_layer=2, bias=True, **small))), idx)
 
-    # A float64 model, and what PyTorch makes of it in float32 when it loads it in each dtype.
+    # A float64 model, and PyTorch's float32 version of it loaded in each dtype.
     wide = randomised(gpt.GPT(gpt.Config(n_layer=1, **small)).double())
     for dtype in (torch.float64, torch.float16, torch.bfloat16):
         name = "gpt_" + {torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}[dtype]

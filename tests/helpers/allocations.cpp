@@ -65,7 +65,7 @@ std::size_t PeakMemory::bytes() const { return static_cast<std::size_t>(most_hel
 
 void* operator new(std::size_t bytes) {
   count();
-  if (bytes > std::size_t{1} << 40)  // for which AddressSanitizer's malloc would end the program
+  if (bytes > std::size_t{1} << 40)  // AddressSanitizer's malloc would end the program
     throw std::bad_alloc();
   return checked(std::malloc(bytes == 0 ? 1 : bytes));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Memory that runs out at a chosen moment, and how much is held.
+// Memory that runs out at a chosen moment, and the amount held.
 
 #include <cstddef>
 
@@ -16,7 +16,7 @@ class FailingAllocation {
 class PeakMemory {
  public:
   PeakMemory();
-  std::size_t bytes() const;  ///< 0 where the C library does not say how large a block is
+  std::size_t bytes() const;  ///< 0 if the C library does not tell a block's size
 
  private:
   std::ptrdiff_t before_;

@@ -1,4 +1,4 @@
-// In the tests every formula is checked for Tensors that it captures.
+// In tests, every formula is checked for captured Tensors.
 #include <xgrad/autograd/graph.hpp>
 
 static const bool every_formula_is_checked = xgrad::detail::checks_captures = true;

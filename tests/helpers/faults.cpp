@@ -10,7 +10,7 @@
 
 namespace {
 
-// The calls that shall fail on this thread, and those that did.
+// The calls that must fail on this thread, and those that did.
 struct Plan {
   bool active = false, forever = false;
   std::size_t left = 0;
@@ -18,7 +18,7 @@ struct Plan {
 };
 thread_local Plan plan;
 
-// Whether this call is to fail.
+// Whether this call must fail.
 bool fails(const char* name, int error) {
   if (!plan.active || (plan.left > 0 && plan.left-- > 0))
     return false;
@@ -47,7 +47,7 @@ bool FailingCall::possible() { return false; }
 #else
 bool FailingCall::possible() { return true; }
 
-// The program's own definitions come before the C library's.
+// The program's own definitions take precedence over the C library's.
 extern "C" {
 
 int open(const char* path, int flags, ...) {

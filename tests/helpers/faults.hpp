@@ -1,5 +1,5 @@
 #pragma once
-// Calls to the system that fail at a chosen moment.
+// System calls that fail at a chosen moment.
 
 #include <cstddef>
 #include <string>
@@ -13,7 +13,7 @@ class FailingCall {
   FailingCall& operator=(const FailingCall&) = delete;
   ~FailingCall();
 
-  /// False where a program's own definitions do not come before the C library's (macOS).
+  /// False where the C library's definitions take precedence (macOS).
   static bool possible();
   /// The name of the call that failed first; empty if none did.
   static std::string failed();

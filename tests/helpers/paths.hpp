@@ -1,5 +1,5 @@
 #pragma once
-// Where things are that tests read or run.
+// Paths of files that tests read or run.
 
 #include <string>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where the elements of an array are, by plain loops: what references of ops are written with.
+// The positions of an array's elements, by plain loops, for references of ops.
 
 #include <algorithm>
 #include <vector>
@@ -24,8 +24,8 @@ inline std::size_t flat(const Position& p, const Shape& shape) {
   return at;
 }
 
-/// Which element of an operand stands at a position of the broadcast result: the operand is aligned
-/// at the last dimension, and size 1 repeats.
+/// The element of an operand at a position of the broadcast result: the operand is aligned at the
+/// last dimension, and size 1 repeats.
 inline std::size_t broadcast_from(const Position& p, const Shape& operand) {
   Position q(p.end() - static_cast<std::ptrdiff_t>(operand.size()), p.end());
   for (std::size_t d = 0; d < q.size(); ++d)

@@ -1,5 +1,5 @@
 #pragma once
-// A folder that is there for one test and is removed after it.
+// A folder that exists for one test.
 
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ class TemporaryFolder {
   /// The path of a file in it.
   std::string operator/(std::string_view name) const { return (path_ / name).string(); }
 
-  /// How many files are in it.
+  /// The number of files in it.
   std::size_t count() const {
     std::size_t n = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_))

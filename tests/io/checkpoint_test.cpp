@@ -24,7 +24,7 @@ struct Net {
   }
 };
 
-/// With names that the optimizer's state has.
+/// With names like those in the optimizer's state.
 struct Clash {
   nn::Linear optimizer{1, 1};
   static void visit(auto& self, auto&& v) { v("optimizer", self.optimizer); }
@@ -56,7 +56,7 @@ std::vector<float> values_of(const Tensor& x) {
   return {x.data<float>(), x.data<float>() + x.numel()};
 }
 
-/// All numbers that a run consists of.
+/// All numbers of a run.
 std::vector<float> everything(const Run& run) {
   std::vector<float> all;
   const auto add = [&](const auto& named) {
@@ -160,7 +160,7 @@ TEST_CASE("checkpoint: names and values in the file") {
   CHECK(values_of(file.tensors.at("optimizer.exp_avg.out.weight")) == values_of(second->second));
 }
 
-TEST_CASE("checkpoint: what is not a checkpoint") {
+TEST_CASE("checkpoint: other files are rejected") {
   SavedRun saved;
   const std::string& path = saved.path;
   const TemporaryFolder folder;
@@ -313,7 +313,7 @@ TEST_CASE("checkpoint: generators of the caller's own") {
   }
 }
 
-TEST_CASE("checkpoint: what cannot be stored") {
+TEST_CASE("checkpoint: states that cannot be stored") {
   const TemporaryFolder folder;
   Run run;
   const Net stranger;
@@ -322,7 +322,7 @@ TEST_CASE("checkpoint: what cannot be stored") {
   Clash clash;
   const optim::AdamW of_clash(nn::parameters(clash));
   CHECK_THROWS_WITH(io::save_checkpoint(folder / "x", clash, of_clash),
-                    ContainsSubstring("'optimizer.weight' would be taken for the optimizer's"));
+                    ContainsSubstring("'optimizer.weight' is reserved for the optimizer"));
   io::Json deep;
   for (int i = 0; i < 65; ++i)
     deep = io::JsonArray{deep};

@@ -1,4 +1,4 @@
-// A file that is damaged is not read.
+// A damaged file is rejected.
 
 #include <fstream>
 #include <functional>
@@ -104,7 +104,7 @@ TEST_CASE("safetensors: a file that another program has saved again", "[checksum
   io::save_safetensors(path, read);
   CHECK(read_bytes(path) == bytes);
 
-  // A changed file is refused, and the message says how to change one on purpose.
+  // A changed file is rejected, and the message tells how to change one on purpose.
   const std::string cure =
       "; if another program changed it on purpose, it must leave 'xgrad_checksum' out of the "
       "metadata";

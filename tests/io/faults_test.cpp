@@ -1,4 +1,4 @@
-// Saving, loading and training where something fails at every place in turn.
+// Saving, loading and training with a failure at every place in turn.
 
 #include <map>
 #include <new>
@@ -32,7 +32,7 @@ struct Trained {
   void save(const std::string& path, std::uint64_t step) const {
     io::save_checkpoint(path, net, optimizer, {.step = step, .user = "notes"});
   }
-  /// All that it consists of.
+  /// All its contents.
   std::string bytes() const {
     std::string all = default_generator().state();
     const auto add = [&all](const auto& named) {
@@ -49,11 +49,11 @@ struct Trained {
   }
 };
 
-/// How often what failed.
+/// The number of failures, by call.
 using Counts = std::map<std::string, std::size_t>;
 
-/// Calls f with its call to the system number k failing, for k = 0, 1, ... until f comes to its end
-/// without; after each, `check` looks at what is left.
+/// Calls f with system call number k failing, for k = 0, 1, ... until f succeeds without a failure;
+/// after each, `check` examines the state.
 template <class F, class Check>
 Counts each_call(bool ever_after, const F& f, const Check& check) {
   Counts counts;
@@ -79,7 +79,7 @@ Counts each_call(bool ever_after, const F& f, const Check& check) {
   }
 }
 
-/// The same for allocations.  On a thread of its own, which has no freed blocks at hand.
+/// The same for allocations, on a thread of its own, which has no free blocks.
 template <class F, class Check>
 std::size_t each_allocation(const F& f, const Check& check) {
   for (std::size_t k = 0;; ++k) {
@@ -115,8 +115,7 @@ TEST_CASE("faults: a save that fails leaves the checkpoint before it", "[faults]
     const Counts counts = each_call(
         ever_after, [&] { run.save(path, 2); },
         [&](bool threw, const std::string& failed) {
-          // Once the file has its name, the folder's own entry is only made safe against power
-          // cuts.
+          // Once the file has its name, only the folder's entry is made safe against power cuts.
           const bool done = io::load_checkpoint(path).step == 2;
           CHECK(threw == !done);
           if (!done)
@@ -182,7 +181,7 @@ TEST_CASE("faults: a training step that fails for want of memory has changed no 
     const std::string before = run.bytes();
     const std::size_t failures =
         each_allocation([&] { run.step(); }, [&] { CHECK((run.bytes() == before)); });
-    CHECK(failures > 40);  // the second step finds kept what the first has freed
+    CHECK(failures > 40);  // the second step finds blocks that the first has freed
     untroubled.step();
     CHECK((run.bytes() == untroubled.bytes()));
   }

@@ -1,4 +1,4 @@
-// Links, pipes and names that somebody made to do harm.
+// Malicious links, pipes and names.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ TEST_CASE("safetensors: links, pipes and devices in the place of a file") {
   CHECK(load_safetensors(elsewhere / "target").tensors.size() == 2);
   CHECK(elsewhere.count() == 1);
 
-  // A file or link under a name that a temporary file might get stays, and so does its target.
+  // A file or link with the name of a temporary file stays, and so does its target.
   fs::create_symlink(elsewhere / "none", folder / "link.tmp");
   for (int i = 0; i < 1000; ++i)
     fs::create_symlink(elsewhere / "none",
@@ -53,7 +53,8 @@ TEST_CASE("files: a link is followed to its end, and nothing but a file is repla
   namespace fs = std::filesystem;
   const TemporaryFolder folder, elsewhere;
   const TensorFile file{.tensors = {{"x", tensor({1})}}};
-  // Through folders that are links, relative to where each link is, and to what is not there yet.
+  // Through folders that are links, relative to each link's place, and to files that do not exist
+  // yet.
   fs::create_directory(elsewhere / "deep");
   fs::create_directory_symlink(elsewhere / "deep", folder / "deep");
   fs::create_symlink("../second", elsewhere / "deep/first");
@@ -90,7 +91,7 @@ TEST_CASE("files: a link is followed to its end, and nothing but a file is repla
     CHECK(fs::is_symlink(folder / name));
   CHECK(folder.count() == 9);
 #ifdef __linux__
-  // A file that is open and has no name any more.
+  // An open file that has no name any more.
   write_bytes(folder / "gone", "x");
   const int open = ::open((folder / "gone").c_str(), O_RDONLY | O_CLOEXEC);
   fs::remove(folder / "gone");
@@ -99,7 +100,7 @@ TEST_CASE("files: a link is followed to its end, and nothing but a file is repla
 #endif
 }
 
-TEST_CASE("safetensors: what a message says of a name is one short line without escapes") {
+TEST_CASE("safetensors: a name in a message is one short line without escapes") {
   const TemporaryFolder folder;
   const std::string path = folder / "x";
   const auto message = [&](const std::string& name) {

@@ -56,12 +56,12 @@ std::string everything() {
 
 }  // namespace
 
-TEST_CASE("locale: files, pictures, JSON and what is printed are the same") {
-  const std::string here = everything();
-  CHECK(here.find("1234567.25") != std::string::npos);
+TEST_CASE("locale: files, pictures, JSON and output are the same") {
+  const std::string reference = everything();
+  CHECK(reference.find("1234567.25") != std::string::npos);
   const German locale;
   std::ostringstream out;
   out << 1234.5;
   CHECK(out.str() == "1.2.3.4,5");
-  CHECK(everything() == here);
+  CHECK(everything() == reference);
 }

@@ -1,4 +1,4 @@
-// The texts beside a pretrained model's weights, and the ids that end a text.
+// The texts of a pretrained folder, and the ids that end a text.
 
 #include <filesystem>
 #include <vector>
@@ -10,7 +10,7 @@
 
 using namespace xgrad;
 
-TEST_CASE("pretrained: what a folder says beside its model comes back", "[pretrained]") {
+TEST_CASE("pretrained: a folder's metadata is saved again", "[pretrained]") {
   const TemporaryFolder folder;
   const nn::GPT model(
       {.block_size = 4, .vocab_size = 5, .n_layer = 1, .n_head = 1, .n_embd = 4, .bias = true});
@@ -23,7 +23,7 @@ TEST_CASE("pretrained: what a folder says beside its model comes back", "[pretra
       {"chat_template.jinja", "{{ a }}"}};
   io::save_pretrained(folder / "a", model, false, metadata);
   CHECK(io::read_pretrained_metadata(folder / "a") == metadata);
-  // Without any, null ones: transformers' own ids are another model's.
+  // Without any, null ones: transformers' own defaults are another model's.
   io::save_pretrained(folder / "b", model);
   CHECK(io::format_json(io::read_pretrained_metadata(folder / "b")) ==
         R"({"config.json":{"bos_token_id":null,"eos_token_id":null}})");
@@ -45,7 +45,7 @@ TEST_CASE("pretrained: the ids that end a text", "[pretrained]") {
       metadata.emplace_back("generation_config.json", generation);
     return io::end_of_text_ids(metadata, "FOLDER");
   };
-  // Each as transformers' generate() has it.
+  // Each as in transformers' generate().
   CHECK(of(R"({"eos_token_id": 7})") == List{7});
   CHECK(of(R"({"eos_token_id": [7, 0]})") == List{7, 0});
   CHECK(of(R"({"eos_token_id": null})").empty());

@@ -1,5 +1,5 @@
-// Pretrained decoders against HuggingFace's transformers (tests/golden/pretrained.py), and folders
-// that do not fit.
+// Pretrained decoders compared with HuggingFace's transformers (tests/golden/pretrained.py), and
+// folders that do not fit.
 
 #include <algorithm>
 #include <cstdlib>
@@ -77,7 +77,7 @@ class Pretrained {
     return message_of<FileError>([&] { load(); });
   }
 
-  io::TensorFile weights;  // of model.safetensors; write() puts them there
+  io::TensorFile weights;  // of model.safetensors; write() saves them
 
  private:
   TemporaryFolder folder_;
@@ -117,7 +117,7 @@ TEST_CASE("pretrained: logits, loss and gradients are those of transformers", "[
   }
 }
 
-TEST_CASE("pretrained: what is saved is what was loaded", "[pretrained]") {
+TEST_CASE("pretrained: a saved model equals the loaded one", "[pretrained]") {
   for (const std::string name : families) {
     const TemporaryFolder folder;
     const nn::GPT model = io::load_pretrained(golden_folder(name));
@@ -126,7 +126,7 @@ TEST_CASE("pretrained: what is saved is what was loaded", "[pretrained]") {
     check_same_model(model, again);
     CHECK(again.config.rotary.has_value() == model.config.rotary.has_value());
 
-    // The names are those that transformers wrote, and no others.
+    // The names are exactly those that transformers wrote.
     const io::SafetensorsFile ours(folder / "new/model.safetensors"),
         theirs(golden_folder(name) + "/model.safetensors");
     CHECK(ours.metadata().at("format") == "pt");
@@ -135,7 +135,7 @@ TEST_CASE("pretrained: what is saved is what was loaded", "[pretrained]") {
       CHECK(ours.tensors().at(key).shape == stored.shape);
 
     CHECK_THROWS_WITH(io::save_pretrained(folder / "new", model),
-                      ContainsSubstring("is there already"));
+                      ContainsSubstring("exists already"));
     io::save_pretrained(folder / "new", model, true);
     write_bytes(folder / "file", "");
     CHECK_THROWS_WITH(io::save_pretrained(folder / "file", model),
@@ -219,7 +219,7 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   c.norm = nn::NormKind::layer;
   c.activation = nn::Activation::gelu;
   refused(c, {"rotary positions", "rotary.pairs (half), norm (rms), activation (swiglu)"});
-  // A state of other sizes than the configuration's, and what no file holds.
+  // A state with other sizes than the configuration's, and a value that no file holds.
   const TemporaryFolder folder;
   nn::GPT model(nn::GPTConfig::llama(sizes));
   model.config.n_kv_head = 1;
@@ -268,7 +268,7 @@ TEST_CASE("pretrained: configurations of every age, and their defaults", "[pretr
   CHECK(io::load_pretrained(gpt2.path(), {.dropout = 0.5}).config.dropout == 0.5);
 }
 
-TEST_CASE("pretrained: rope_scaling beside rope_parameters, as transformers 5.24 reads both",
+TEST_CASE("pretrained: rope_scaling with rope_parameters, as transformers 5.24 reads both",
           "[pretrained]") {
   Pretrained files("llama");
   const auto rotary_of = [&](const std::vector<std::string>& values) {
@@ -311,12 +311,12 @@ TEST_CASE("pretrained: rope_scaling beside rope_parameters, as transformers 5.24
     CHECK(rotary.factor == factor);
     CHECK(std::cmp_equal(rotary.original_max_position_embeddings, length));
   }
-  // The golden model's own, of which the logits are known.
+  // The golden model's own, whose logits are known.
   rotary_of({linear, R"({"type": "llama3", "rope_theta": 100, )" + llama3 + original + "}", "7"});
   check_same_model(io::load_pretrained(golden_folder("llama")), files.load());
 }
 
-TEST_CASE("pretrained: other names of what is here", "[pretrained]") {
+TEST_CASE("pretrained: other names of supported options", "[pretrained]") {
   const auto loads = [](const std::string& family, const io::JsonObject& changes) {
     Pretrained files(family);
     const nn::GPT model = files.load();
@@ -329,12 +329,12 @@ TEST_CASE("pretrained: other names of what is here", "[pretrained]") {
   loads("llama", {{"hidden_act", std::string("swish")}});
   for (const char* const name : {"gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast"})
     loads("gpt2", {{"activation_function", std::string(name)}});
-  // Mistral is Llama where no window is in effect: of 16 positions.
+  // Mistral is Llama if its window has no effect: over 16 positions.
   const auto mistral = std::string("mistral");
   loads("llama", {{"model_type", mistral}, {"sliding_window", nullptr}});
   for (const std::uint64_t window : {16, 4096})
     loads("llama", {{"model_type", mistral}, {"sliding_window", window}});
-  loads("llama", {{"model_type", mistral}, {"attention_bias", true}});  // which Mistral has not
+  loads("llama", {{"model_type", mistral}, {"attention_bias", true}});  // Mistral has none
   // Qwen2's layers slide from max_window_layers on, of 1.
   const io::JsonArray one_full{full}, one_sliding{sliding};
   for (const io::JsonObject& more :
@@ -459,7 +459,7 @@ TEST_CASE("pretrained: shards are as good as one file", "[pretrained]") {
     map.front().second = std::string(bad);
     write_index(io::JsonObject{{"weight_map", map}});
     check_contains(files.error(),
-                   {"index.json: '", "must be a .safetensors file beside the index"});
+                   {"index.json: '", "must be a .safetensors file in the index"});
   }
   map.front().second = std::uint64_t{7};
   write_index(io::JsonObject{{"weight_map", map}});
@@ -495,7 +495,7 @@ TEST_CASE("pretrained: half-precision weights are read as they are", "[pretraine
     CHECK(allclose(a[i].second, b[i].second, 1.0 / 128, 0));
   }
 
-  // In bfloat16 they are what the file holds: these are not rounded.
+  // In bfloat16 they are the file's values: these are not rounded.
   const NoGrad no_grad;
   const Indices ids{{1, 5, 3, 0, 6, 2}};
   const Tensor logits = io::load_pretrained(files.path(), {.bfloat16 = true})(ids);
@@ -567,12 +567,12 @@ TEST_CASE("pretrained: one error lists all that is wrong with the weights", "[pr
   check_contains(files.error(), {"model.safetensors"});
 }
 
-TEST_CASE("pretrained: a configuration that asks for what is not here is refused", "[pretrained]") {
+TEST_CASE("pretrained: an unsupported configuration is rejected", "[pretrained]") {
   const auto refused = [](const std::string& family, const std::string& key,
                           const std::string& value, const std::vector<std::string>& parts) {
     Pretrained files(family);
     files.config(key, value);
-    // The weights are not looked at.
+    // The weights are not read.
     std::filesystem::remove(files.path("model.safetensors"));
     INFO(key << " " << value);
     check_contains(files.error(), parts);
@@ -682,10 +682,10 @@ TEST_CASE("pretrained: all reference models", "[pretrained][reference]") {
     for (const DType dtype : {DType::float32, DType::float64}) {
       const std::string prefix = dtype == DType::float64 ? "float64." : "";
       if (!expected.contains(prefix + "logits"))
-        continue;  // of a real model there is float32 alone
+        continue;  // a real model has float32 alone
       const nn::GPT model = io::load_pretrained(folder, {.dtype = dtype});
-      // In float64, too, transformers computes the loss, RMSNorm and rotations in float32; a loss
-      // that is F64 is of one in which they were not.
+      // transformers computes the loss, RMSNorm and rotations in float32 even for float64; an F64
+      // loss comes from a version that does not.
       const bool exact = expected.tensors().at(prefix + "loss").dtype == "F64";
       const double rounded = dtype == DType::float32 ? 1e-5 : exact ? 1e-9 : 1e-6;
       const double close = dtype == DType::float64 && !model.config.rotary ? 1e-9 : rounded;

@@ -19,7 +19,7 @@ using io::TensorFile;
 
 namespace {
 
-/// The message with which bytes are refused; "" if they are not.
+/// The message with which bytes are rejected; "" if they are accepted.
 std::string refusal(const std::string& bytes) {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
@@ -64,7 +64,7 @@ TensorFile mixed_file() {
 
 }  // namespace
 
-TEST_CASE("safetensors: what is written is read again, bit for bit") {
+TEST_CASE("safetensors: a written file is read again, bit for bit") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
   const TensorFile written = mixed_file();
@@ -127,7 +127,7 @@ TEST_CASE("safetensors: the bytes are the format's") {
   CHECK(read_bytes(path) == expected);
 }
 
-TEST_CASE("safetensors: what the format allows is read") {
+TEST_CASE("safetensors: all of the format is read") {
   const std::string four(4, '\0');
   CHECK(refusal(file_of("{}")) == "");
   CHECK(refusal(file_of("{}   ")) == "");
@@ -139,7 +139,7 @@ TEST_CASE("safetensors: what the format allows is read") {
                         R"("data_offsets":[0,0]}})")) != "");
   CHECK(refusal(file_of(R"({"x":{"dtype":"F32","shape":[72057594037927936,0],)"
                         R"("data_offsets":[0,0]}})")) == "");
-  // The order in the header is not the order of the data, and an empty tensor may stand anywhere.
+  // The order in the header need not be that of the data, and an empty tensor may be anywhere.
   CHECK(refusal(file_of(R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"
                         R"("e":{"dtype":"F32","shape":[0],"data_offsets":[4,4]},)"
                         R"("f":{"dtype":"F64","shape":[0],"data_offsets":[8,8]},)"
@@ -180,7 +180,7 @@ TEST_CASE("safetensors: a key that stands twice") {
                 {"key 'dtype' twice"});
   check_refused(file_of(R"({"__metadata__":{"a":"1","a":"1"}})"), {"key 'a' twice"});
   check_refused(file_of(R"({"__metadata__":{},"__metadata__":{}})"), {"'__metadata__' twice"});
-  // The same key in different objects is none of these.
+  // The same key in different objects is allowed.
   CHECK(refusal(file_of(R"({"dtype":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},)"
                         R"("shape":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})")) == "");
 }
@@ -241,7 +241,7 @@ TEST_CASE("safetensors: a shape whose product overflows") {
   refused("[4294967296,4294967296,0]");
 }
 
-TEST_CASE("safetensors: holes, overlaps and what is left over") {
+TEST_CASE("safetensors: holes, overlaps and trailing bytes") {
   const auto two = [](const std::string& a, const std::string& b) {
     return R"({"a":{"dtype":"F32","shape":[1],"data_offsets":)" + a +
            R"(},"b":{"dtype":"F32","shape":[1],"data_offsets":)" + b + "}}";
@@ -273,7 +273,7 @@ TEST_CASE("safetensors: dtypes that have no counterpart are named") {
     const std::string data(static_cast<std::size_t>(3 * width), '\1');
     check_refused(file_of(header(dtype, 3, 3 * width), data),
                   {"only F32, F64 and I64", "'w' (" + dtype + ")"});
-    if (dtype == "F16" || dtype == "BF16")  // what can be converted is checked for size
+    if (dtype == "F16" || dtype == "BF16")  // sizes of convertible dtypes are checked
       check_refused(file_of(header(dtype, 2, 3 * width), data), {"'w'", "has"});
   }
   check_refused(file_of(header("F4", 4, 2), "ab"), {"'w' (F4)"});
@@ -309,7 +309,7 @@ TEST_CASE("safetensors: a path that is not a file") {
   CHECK_THROWS_WITH(load_safetensors(pipe), ContainsSubstring("not a regular file"));
 }
 
-TEST_CASE("safetensors: what cannot be written leaves the old file and nothing else") {
+TEST_CASE("safetensors: a failed write leaves the old file and nothing else") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
   TensorFile good;
@@ -343,7 +343,7 @@ TEST_CASE("safetensors: what cannot be written leaves the old file and nothing e
   CHECK_THROWS_AS(save_safetensors(folder / "no/such/x.safetensors", good), FileError);
   CHECK_THROWS_WITH(save_safetensors(folder / "no/such/x.safetensors", good),
                     ContainsSubstring("no/such/x.safetensors: cannot be written: No such file"));
-  // A folder that has the name: the complete file cannot take its place, and is removed.
+  // A folder has the name: the complete file cannot replace it, and is removed.
   std::filesystem::create_directory(folder / "taken");
   CHECK_THROWS_WITH(save_safetensors(folder / "taken", good), EndsWith(": not a regular file"));
   CHECK(folder.count() == 2);

@@ -21,7 +21,7 @@ BytePairs small_vocabulary() { return BytePairs::learn("ab ab ab abc b", 260, {"
 
 std::string small_tokenizer() { return io::format_json(io::tokenizer_json(small_vocabulary())); }
 
-/// A text in which something that is there is something else.
+/// A text with one part replaced.
 std::string with_change(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   INFO(from);
@@ -34,7 +34,7 @@ const std::string byte_level =
 
 }  // namespace
 
-TEST_CASE("what is learned is read again from tokenizer.json", "[tokenizer]") {
+TEST_CASE("a learned vocabulary is read again from tokenizer.json", "[tokenizer]") {
   TemporaryFolder folder;
   const std::string path = folder / "tokenizer.json";
   for (const std::vector<PatternSplit>& splits :
@@ -66,7 +66,7 @@ TEST_CASE("a tokenizer.json is written as HuggingFace's tokenizers read it", "[t
   // The space is U+0120, the byte 0xAD the last one.
   CHECK_THAT(text, EndsWith("\"\u0143\":255,\"ab\":256,\"\u0120ab\":257,\"\u0120b\":258},"
                             "\"merges\":[\"a b\",\"\u0120 ab\",\"\u0120 b\"]}}"));
-  // An added token that others follow keeps its place.
+  // An added token before others keeps its place.
   auto parts = small_vocabulary().parts();
   parts.tokens.emplace_back("xyz");
   CHECK_THAT(io::format_json(io::tokenizer_json(BytePairs(parts))),
@@ -142,7 +142,7 @@ TEST_CASE("GPT-2's two files are read", "[tokenizer]") {
   CHECK_THROWS_AS(io::read_tokenizer(vocab, folder / "none"), FileError);
 }
 
-TEST_CASE("what a tokenizer.json adds around a text", "[tokenizer]") {
+TEST_CASE("tokens that a tokenizer.json adds around a text", "[tokenizer]") {
   const auto of = [](const std::string& processor) {
     const std::string json = with_change(small_tokenizer(), R"("post_processor":null)",
                                          R"("post_processor":)" + processor);
@@ -187,7 +187,7 @@ TEST_CASE("what a tokenizer.json adds around a text", "[tokenizer]") {
                    {"FILE: post_processor: ", says});
 }
 
-TEST_CASE("a tokenizer.json that asks for what is not here is refused by its name", "[tokenizer]") {
+TEST_CASE("an unsupported tokenizer.json is rejected, and the reason named", "[tokenizer]") {
   struct Case {
     std::string from, to, message;
   };
@@ -225,18 +225,18 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
       {R"("vocab")", R"("tokens")", "vocab is not there"},
       {R"("merges")", R"("pairs")", "merges is not there"},
       {R"("content")", R"("text")", "content is not there"},
-      {R"("id":259)", R"("id":"259")", "id is not there, or not of the kind"},
+      {R"("id":259)", R"("id":"259")", "id is missing or of the wrong type"},
       {R"("id":259)", R"("id":99999999999)", "99999999999 is no id"},
       {R"("id":259)", R"("id":260)", "'<|endoftext|>' has id 260 of 260 tokens: there are gaps"},
       {R"("id":259)", R"("id":258)", "both have id 258"},
       {R"("ab":256)", R"("ab":-1)", "the id of 'ab' is not a whole number"},
       {R"("ab":256)", R"("ab":256,"<|endoftext|>":260)", "has id 259, and 260 in the vocabulary"},
-      {R"("ab":256)", R"("a b":256)", "'a b' has a character that stands for no byte"},
+      {R"("ab":256)", R"("a b":256)", "'a b' has a character that represents no byte"},
       {R"("a b")", R"("a zz")", "merge 0, 'a' with 'zz': 'zz' is not in the vocabulary"},
       {R"("a b")", R"("a c")", "merge 0 joins 'a'"},
       {R"("a b")", R"("ab")", R"(merge 0 is neither "a b" nor ["a", "b"])"},
       {R"("a b")", R"(["a","b","c"])", "merge 0 is neither"},
-      {R"("a b")", R"("a b","a b")", "merge 1 is there twice"},
+      {R"("a b")", R"("a b","a b")", "merge 1 is given twice"},
       {R"("a b")", R"("<|endoftext|> b")", "merge 0 joins '<|endoftext|>' (id 259) and"},
       {R"("!":0)", R"("no":0)", ""},
       {R"("a b")", R"("a b)", "is not JSON (byte"},
@@ -251,7 +251,7 @@ TEST_CASE("a tokenizer.json that asks for what is not here is refused by its nam
     else
       check_contains(message_of<FileError>([&] { io::read_tokenizer(path); }), {path, message});
   }
-  // Without a token of a byte, an unk_token would stand for it.
+  // If a byte has no token, an unk_token would replace it.
   write_bytes(path, with_change(with_change(small_tokenizer(), R"("!":0)", R"("no":0)"),
                                 R"("type":"BPE")", R"("type":"BPE","unk_token":"a")"));
   CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(path); }),

@@ -37,7 +37,7 @@ void check_close(const Tensor& x, const Tensor& expected) {
   CHECK(largest <= 1e-5);
 }
 
-/// All values of a model, to see whether they have changed.
+/// All values of a model, to detect changes.
 std::vector<double> values_of(const nn::StateDict& state) {
   std::vector<double> all;
   for (const auto& [name, x] : state) {
@@ -78,7 +78,7 @@ nn::GPT small_gpt(Size n_layer, bool bias) {
   return model;
 }
 
-/// Loading fails with a message that has these parts, and changes nothing.
+/// Checks that loading fails with a message with these parts, and changes nothing.
 template <nn::Layer M>
 void check_not_loaded(M& model, const std::string& path, const std::vector<std::string>& parts) {
   const std::vector<double> before = values_of(nn::state_dict(model));
@@ -194,7 +194,7 @@ TEST_CASE("weights: F64 rounds to the nearest float32, ties to even") {
   CHECK(double{x[6]} == -inf);
   CHECK(std::isnan(x[7]));
 
-  // PyTorch would make this an infinity, which shows much later.
+  // PyTorch would load an infinity, which shows much later.
   write_one(folder / "y", "F64", 2, bytes_of<double>({1, -1e39}));
   One small({2});
   check_not_loaded(small, folder / "y",

@@ -1,4 +1,4 @@
-// Attention layers against numbers of PyTorch, typed in, and their gradients in float64.
+// Attention layers compared with PyTorch's numbers, typed in, and their gradients in float64.
 
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -212,14 +212,14 @@ TEST_CASE("MultiHeadAttention: masks combine", "[nn][attention]") {
       mha(h.q, h.k, h.v, {.attn_mask = nn::future(3, 4), .key_padding_mask = h.padding});
   CHECK(allclose(mha(h.q, h.k, h.v, call).output, causal.output, 1e-5, 1e-6));
 
-  // A query to which every key is forbidden: only the output projection's bias.
+  // A query for which every key is forbidden: only the output projection's bias.
   const auto closed =
       mha(h.q, h.k, h.v,
           {.attn_mask = Mask{{1, 1, 1, 1}, {0, 0, 0, 0}, {0, 0, 0, 0}}, .need_weights = weights});
   CHECK(allclose(closed.output.select(0, 0).select(0, 0), mha.out_proj.bias, 1e-6, 1e-7));
 }
 
-TEST_CASE("MultiHeadAttention: one sequence, and what does not fit", "[nn][attention]") {
+TEST_CASE("MultiHeadAttention: one sequence, and misshapen inputs", "[nn][attention]") {
   const Heads h;
   const auto& mha = h.mha;
   const auto one = mha(h.q.select(0, 0), h.k.select(0, 0), h.v.select(0, 0));

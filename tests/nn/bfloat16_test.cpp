@@ -1,4 +1,4 @@
-// Weights in bfloat16: rounding, products, and models that equal those of rounded weights.
+// Weights in bfloat16: rounding, products, and models that equal those with rounded weights.
 
 #include <bit>
 #include <cmath>
@@ -58,7 +58,7 @@ struct PlainTie {
   }
 };
 
-// GPT-2 and Llama, tied and not; the widths fill no register.
+// GPT-2 and Llama, tied and not; the widths are no multiples of registers.
 std::vector<nn::GPT> random_decoders() {
   const nn::GPTConfig sizes{
       .block_size = 24, .vocab_size = 37, .n_layer = 2, .n_head = 3, .n_embd = 42};
@@ -78,7 +78,7 @@ std::vector<nn::GPT> random_decoders() {
   return models;
 }
 
-// The model whose matrices are those of bfloat16, in float32.
+// The model with the same bfloat16 matrices, in float32.
 nn::GPT with_rounded_weights(const nn::GPT& model) {
   nn::GPT copy = nn::clone(model);
   for (Tensor p : nn::parameters(copy))
@@ -106,7 +106,7 @@ TEST_CASE("bfloat16: rounding is to the nearest, ties to even", "[bfloat16]") {
   CHECK(of(0xFF800000) == 0xFF80);
   CHECK(of(0x7F800001) == 0x7FC0);  // NaN stays NaN
   CHECK(of(0xFFC12345) == 0xFFC1);
-  for (std::uint32_t upper = 0; upper < 0x10000; ++upper)  // what fits is kept, signalling NaN too
+  for (std::uint32_t upper = 0; upper < 0x10000; ++upper)  // exact values, signalling NaN too
     if (of(upper << 16) != upper)
       FAIL(upper << " becomes " << of(upper << 16));
 
@@ -178,7 +178,7 @@ TEST_CASE("bfloat16: a model equals that of rounded weights", "[bfloat16][gpt]")
   }
 }
 
-TEST_CASE("bfloat16: what needs Tensors of weights says so", "[bfloat16][gpt]") {
+TEST_CASE("bfloat16: functions that need Tensors of weights throw", "[bfloat16][gpt]") {
   for (const nn::GPT& model : random_decoders()) {
     nn::GPT half = model;
     nn::to_bfloat16(half);

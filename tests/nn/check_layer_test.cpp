@@ -15,7 +15,7 @@ using Status = nn::LayerReport::Status;
 
 namespace {
 
-// A Linear that is right, and the mistakes that a test asks for.
+// A correct Linear, with mistakes on request.
 struct Faulty {
   nn::Linear fc{4, 4};
   Tensor unused = randn({2}).requires_grad_(), forgotten = randn({4}).requires_grad_();
@@ -228,8 +228,7 @@ TEST_CASE("check_layer tells state from dropout", "[nn][check_layer]") {
         "two calls in evaluation differ: is dropout still active?");
 }
 
-TEST_CASE("check_layer prints a line per check, and says what does not apply",
-          "[nn][check_layer]") {
+TEST_CASE("check_layer prints a line per check, also if it does not apply", "[nn][check_layer]") {
   manual_seed(3);
   const Faulty layer;
   const auto one = nn::check_layer(layer, randn({4}));

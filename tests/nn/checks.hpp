@@ -1,5 +1,5 @@
 #pragma once
-// Checks that tests of layers share.
+// Checks for tests of layers.
 
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ inline void check_start(const xgrad::Tensor& x, const std::vector<double>& expec
     CHECK(values.data<double>()[i] == Approx(expected[i]).epsilon(eps).margin(2e-7));
 }
 
-// Converts the model and checks the gradient of f, which calls it, in every parameter and in x; and
+// Converts the model and checks the gradient of f, which calls it, by every parameter and by x; and
 // that visit names every parameter that f uses.
 template <class M, class F>
 void check_gradients(M& model, xgrad::Tensor x, const F& f) {

@@ -60,7 +60,7 @@ nn::GPT lively(const GPTConfig& config, DType dtype = DType::float64) {
   manual_seed(3);
   nn::GPT model(config);
   nn::to(model, dtype);
-  for (Tensor p : nn::parameters(model))  // biases and norms as well: nothing may hide
+  for (Tensor p : nn::parameters(model))  // biases and norms as well, so that no mistake is hidden
     p.copy_(p * 6 + normal(p.shape(), 5, dtype) * 0.2);
   return model;
 }
@@ -117,7 +117,7 @@ TEST_CASE("decoder: presets have the parameters of their family", "[gpt][decoder
   CHECK(nn::GPT(c)(decoder_ids).shape() == Shape{2, 10, 7});
 }
 
-TEST_CASE("decoder: what does not fit is refused", "[gpt][decoder]") {
+TEST_CASE("decoder: misshapen inputs are rejected", "[gpt][decoder]") {
   const auto refused = [](auto change, const std::string& message) {
     GPTConfig c = GPTConfig::llama(tiny_sizes);
     change(c);
@@ -257,7 +257,7 @@ TEST_CASE("decoder: rotary frequencies are scaled as Llama 3's", "[decoder]") {
   CHECK(divided > 0);
 }
 
-TEST_CASE("decoder: what skips its initial values draws nothing", "[decoder]") {
+TEST_CASE("decoder: skipping initial values draws nothing", "[decoder]") {
   manual_seed(4);
   const std::string before = default_generator().state();
   {

@@ -1,4 +1,4 @@
-// The GPT against a reference in PyTorch (nanoGPT's model), whose numbers are typed in.
+// GPT compared with a reference in PyTorch (nanoGPT's model), whose numbers are typed in.
 
 #include <cmath>
 #include <string>
@@ -145,7 +145,7 @@ TEST_CASE("The state dict of a GPT goes in again, tied weight once or twice", "[
   CHECK(allclose(a(idx), c(idx), 0, 0));
 }
 
-TEST_CASE("Sampling draws what PyTorch draws", "[gpt][generate]") {
+TEST_CASE("Sampling draws as PyTorch does", "[gpt][generate]") {
   nn::GPT model = seeded(1337);
   for (Tensor p : nn::parameters(model))
     p.copy_(p * 8);  // far from uniform
@@ -187,7 +187,7 @@ TEST_CASE("Sampling leaves training alone", "[gpt][generate]") {
   CHECK(rows(model.generate({{3, 4}}, 0, one)) == rows(Indices{{3, 4}}));
 }
 
-TEST_CASE("What a GPT refuses", "[gpt]") {
+TEST_CASE("Errors of a GPT", "[gpt]") {
   const nn::GPT model = seeded(1);
   Generator generator(1);
   CHECK_THROWS_WITH(model(Indices{1, 2}), ContainsSubstring("idx is (2,)"));

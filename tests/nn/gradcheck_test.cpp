@@ -12,7 +12,7 @@ using namespace xgrad;
 
 namespace {
 
-// value(x) * sigmoid(gate(x)), with the mistakes that a test asks for.
+// value(x) * sigmoid(gate(x)), with mistakes on request.
 struct Gated {
   nn::Linear value{3, 2}, gate{3, 2};
   Tensor extra = randn({2}, DType::float64).requires_grad_();
@@ -60,8 +60,8 @@ TEST_CASE("gradcheck of a layer: inputs and every parameter, by name", "[nn][gra
   CHECK_FALSE(x.requires_grad());
   CHECK(nn::gradcheck(block, {x}, {.fast_mode = true}));
   CHECK(nn::gradgradcheck(block, {x}, {.fast_mode = true}));
-  CHECK_THAT(nn::eps_sweep(block, {x}).reading, StartsWith("right"));
-  // the weights, a second result, are not said to be lost
+  CHECK_THAT(nn::eps_sweep(block, {x}).conclusion, StartsWith("right"));
+  // the weights, a second result, are not reported as lost
   const auto attention = make(nn::MultiHeadAttention(4, 2));
   const auto output = [&](const std::vector<Tensor>& in) {
     return attention(in[0], in[0], in[0]).output;
@@ -93,7 +93,7 @@ TEST_CASE("gradcheck of a layer that is called in its own way", "[nn][gradcheck]
   CHECK(report);
   CHECK(report.pairs.at(0).input_name == "weight");
   CHECK(nn::gradgradcheck(table, f, {}));
-  CHECK_THAT(nn::eps_sweep(table, f, {}).reading, !StartsWith("flat"));
+  CHECK_THAT(nn::eps_sweep(table, f, {}).conclusion, !StartsWith("flat"));
 }
 
 TEST_CASE("gradcheck names the parameters that are wrong", "[nn][gradcheck]") {
@@ -115,7 +115,7 @@ TEST_CASE("gradcheck names the parameters that are wrong", "[nn][gradcheck]") {
   CHECK_THAT(report.table(), ContainsSubstring("gate.weight") && ContainsSubstring("absent"));
 }
 
-TEST_CASE("gradcheck finds what visit has forgotten", "[nn][gradcheck]") {
+TEST_CASE("gradcheck finds members that visit omits", "[nn][gradcheck]") {
   manual_seed(3);
   Gated layer = make(Gated());
   layer.uses_extra = true;
@@ -129,7 +129,7 @@ TEST_CASE("gradcheck finds what visit has forgotten", "[nn][gradcheck]") {
   CHECK_THROWS_WITH(nn::gradcheck(layer, {x}), ContainsSubstring("does it name every Tensor?"));
 }
 
-TEST_CASE("gradcheck of a layer refuses float32 and notes what is frozen", "[nn][gradcheck]") {
+TEST_CASE("gradcheck of a layer rejects float32 and notes frozen parameters", "[nn][gradcheck]") {
   manual_seed(3);
   Gated layer;
   const Tensor x = randn({1, 3}, DType::float64);

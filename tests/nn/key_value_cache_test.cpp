@@ -1,4 +1,4 @@
-// The key/value cache: the same numbers and tokens as without it, and what it refuses.
+// The key/value cache: the same numbers and tokens as without it, and its errors.
 
 #include <algorithm>
 #include <cmath>
@@ -76,7 +76,7 @@ Indices generate_uncached(nn::GPT model, Indices ids, Size tokens, Generator& ge
 
 // ---- the cache itself ----
 
-TEST_CASE("A cache returns all keys and values, those of later calls behind", "[nn][cache]") {
+TEST_CASE("A cache returns all keys and values, in order of calls", "[nn][cache]") {
   const Tensor k = randn({2, 3, 5, 4}), v = randn({2, 3, 5, 6});
   KeyValueCache cache(7);
   CHECK(cache.capacity() == 7);
@@ -104,7 +104,7 @@ TEST_CASE("A cache returns all keys and values, those of later calls behind", "[
   CHECK(cache.append(other, other).keys.shape() == Shape{7, 4});
 }
 
-TEST_CASE("A cache writes in place, and what it has given away keeps its values", "[nn][cache]") {
+TEST_CASE("A cache writes in place, and earlier results keep their values", "[nn][cache]") {
   const Tensor one = ones({2, 1, 4}), two = one * 2;
   KeyValueCache cache(4);
   const float* const memory = [&] {
@@ -114,7 +114,7 @@ TEST_CASE("A cache writes in place, and what it has given away keeps its values"
   CHECK([&] {
     const Tensor keys = cache.append(one, one).keys;
     return keys.data<float>();
-  }() == memory);  // nobody else held it: not copied
+  }() == memory);  // sole owner: not copied
 
   const Tensor before = cache.append(one, one).keys;
   CHECK(total(before) == 3 * 8);
@@ -124,10 +124,10 @@ TEST_CASE("A cache writes in place, and what it has given away keeps its values"
   CHECK(cache.length() == 4);
   CHECK(other.length() == 3);
   const Tensor keys = other.append(-two, two).keys;
-  CHECK(total(keys) == 3 * 8 - 16);  // and not what the first continued with
+  CHECK(total(keys) == 3 * 8 - 16);  // unaffected by the first's continuation
 }
 
-TEST_CASE("What a cache refuses, and that it holds the same afterwards", "[nn][cache]") {
+TEST_CASE("Errors of a cache do not change it", "[nn][cache]") {
   const Tensor k = ones({2, 3, 1, 4});
   KeyValueCache cache(3);
   cache.append(k, k);
@@ -140,16 +140,16 @@ TEST_CASE("What a cache refuses, and that it holds the same afterwards", "[nn][c
   const Tensor wide = ones({2, 3, 1, 5}), twice = ones({2, 3, 2, 4}), thrice = ones({2, 3, 3, 4});
   refuses(k, twice, ShapeError(""), "k (2, 3, 1, 4) and v (2, 3, 2, 4) are not (..., T, D)");
   refuses(ones(4), ones(4), ShapeError(""), "k (4,)");
-  refuses(wide, k, ShapeError(""), "k (2, 3, 1, 5) does not continue what is held, (2, 3, 1, 4)");
+  refuses(wide, k, ShapeError(""), "k (2, 3, 1, 5) does not continue the cached (2, 3, 1, 4)");
   refuses(k, wide, ShapeError(""), "v (2, 3, 1, 5) does not continue");
   const Tensor batch = ones({1, 3, 1, 4}), matrix = ones({1, 4});
   refuses(batch, batch, ShapeError(""), "k (1, 3, 1, 4) does not continue");
   refuses(matrix, matrix, ShapeError(""), "k (1, 4) does not continue");
   const Tensor d = k.to(DType::float64);
-  refuses(d, d, DTypeError(""), "k is float64 but what is held is float32");
+  refuses(d, d, DTypeError(""), "k is float64 but the cache is float32");
   refuses(k, d, DTypeError(""), "k is float32 but v is float64");
   refuses(thrice, thrice, ValueError(""),
-          "1 positions are held and 3 more do not fit its capacity, 3");
+          "1 positions are cached and 3 more exceed its capacity, 3");
   Tensor leaf = ones({2, 3, 1, 4});
   leaf.requires_grad_();
   refuses(leaf, k, GraphError(""), "use NoGrad");
@@ -198,7 +198,7 @@ TEST_CASE("Attention by parts with a cache is attention at once", "[nn][cache][a
     const Tensor qkv_part = qkv.narrow(1, at, length);
     is(nn::causal_self_attention(qkv_part, 2, of_packed), packed);
 
-    // As in an attention of one's own.
+    // As in a user's attention.
     const auto split = [&](const Tensor& y) {
       return y.reshape({batch, length, 2, 4}).transpose(1, 2);
     };
@@ -211,7 +211,7 @@ TEST_CASE("Attention by parts with a cache is attention at once", "[nn][cache][a
   }
 }
 
-TEST_CASE("What layers refuse with a cache", "[nn][cache]") {
+TEST_CASE("Errors of layers with a cache", "[nn][cache]") {
   const Tensor x = randn({1, 2, 8});
   KeyValueCache cache(4);
   nn::CausalSelfAttention attention(8, 2, 0.1);
@@ -223,7 +223,7 @@ TEST_CASE("What layers refuse with a cache", "[nn][cache]") {
   const NoGrad no_grad;
   attention(x, &cache);
   CHECK(cache.length() == 2);
-  attention.c_proj.weight = ones({8, 7});  // fails after the keys were taken
+  attention.c_proj.weight = ones({8, 7});  // fails after the keys were appended
   CHECK_THROWS_AS(attention(x, &cache), ShapeError);
   CHECK(cache.length() == 2);
   nn::TransformerBlock block(8, 2);
@@ -269,7 +269,7 @@ TEST_CASE("A GPT with caches gives the logits of one without", "[gpt][cache]") {
                  close));
   CHECK(caches[1].length() == 12);
 
-  // A call that fails leaves the caches as they were, also if some blocks have appended theirs.
+  // A failed call restores the caches, even if some blocks have appended.
   caches = before;
   CHECK_THROWS_WITH(model(columns(ids, 0, 2), caches), ContainsSubstring("less the 11 that"));
   CHECK_THROWS_AS(model(columns(Indices{{1}}, 0, 1), caches), ShapeError);  // one text, not two
@@ -324,7 +324,7 @@ TEST_CASE("An exception in on_token ends the generation and corrupts nothing",
   CHECK(same(model.generate({{3}, {4}}, 30, one), model.generate({{3}, {4}}, 30, two)));
 }
 
-TEST_CASE("What a cache has forgotten is gone", "[cache]") {
+TEST_CASE("Truncated positions of a cache are gone", "[cache]") {
   const NoGrad no_grad;
   nn::KeyValueCache cache(4);
   cache.append(zeros({1, 1, 0, 2}), zeros({1, 1, 0, 2}));  // no positions: nothing is held

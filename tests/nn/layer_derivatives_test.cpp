@@ -1,5 +1,5 @@
-// First and second derivatives of every layer, in its inputs and in all of its parameters, over the
-// table of layers.  Each layer's numbers are in golden/layers_test.cpp.
+// First and second derivatives of every layer, by its inputs and all parameters, over the table of
+// layers.  golden/layers_test.cpp checks each layer's numbers.
 
 #include <filesystem>
 #include <regex>
@@ -29,7 +29,7 @@ TEST_CASE("every layer of nn is differentiated", "[nn][gradcheck]") {
   std::set<std::string> with_sample;
   for (const LayerSample& sample : layer_samples())
     with_sample.insert(sample.layer);
-  // what a header of nn/ declares with a static visit is a layer
+  // a struct with a static visit in a header of nn/ is a layer
   std::set<std::string> layers;
   const std::regex declaration(R"(\n(?:struct|class) (\w+)(?: \w+)? \{)");
   const std::regex loss(R"(\nusing (\w+) = Loss<)");
@@ -47,7 +47,7 @@ TEST_CASE("every layer of nn is differentiated", "[nn][gradcheck]") {
     for (std::sregex_iterator at(content.begin(), content.end(), loss), none; at != none; ++at)
       layers.insert((*at)[1]);
   }
-  CHECK(layers.erase("Loss") == 1);  // stands for those
+  CHECK(layers.erase("Loss") == 1);  // represents those
   for (const std::string& layer : with_sample) {
     INFO(layer << " is not found in the headers of nn/");
     CHECK((layers.contains(layer) || layer == "RotaryEmbedding" || layer == "alibi_bias"));

@@ -1,4 +1,4 @@
-// The table of layers as functions whose derivatives are checked.
+// The table of layers as functions for derivative checks.
 
 #include <xgrad/autograd/random.hpp>
 
@@ -8,9 +8,9 @@
 
 namespace xgrad::testing {
 
-// Parameters are drawn anew: those that start as ones or zeros could hide a mistake.  Before every
-// call the generator is seeded, so that dropout's mask is always the same.  The sine gives linear
-// layers second derivatives.
+// Parameters are drawn anew, because ones or zeros could hide a mistake.  The generator is seeded
+// before every call, so dropout's mask is always the same.  The sine gives linear layers second
+// derivatives.
 static LayerSample sample_of(const GoldenFile& file, const LayerCall& call) {
   AnyLayer model = call.make();
   nn::detail::convert(model.members, DType::float64);

@@ -1,4 +1,4 @@
-// Low-rank adaptation beside its formula, what it leaves alone, and what it refuses.
+// Low-rank adaptation compared with its formula; unchanged parameters, and errors.
 
 #include <map>
 #include <xgrad/autograd/ops.hpp>
@@ -47,7 +47,7 @@ struct SharedLinear {
 
 }  // namespace
 
-TEST_CASE("lora: the formula, its gradients and what is drawn", "[nn][lora]") {
+TEST_CASE("lora: the formula, its gradients and draws", "[nn][lora]") {
   manual_seed(1);
   nn::Linear layer(6, 5);
   nn::to(layer, DType::float64);
@@ -118,7 +118,7 @@ TEST_CASE("lora: a decoder trains its adapters alone", "[nn][lora]") {
   CHECK(allclose(io::load_pretrained(folder / "tuned")(ids), model(ids), 0, 0));
 }
 
-TEST_CASE("lora: what is tied counts once", "[nn][lora]") {
+TEST_CASE("lora: tied weights count once", "[nn][lora]") {
   const Tensor x = randn({3, 4});
   const nn::Linear one(4, 4);
   nn::Sequential twice{one, nn::Linear(4, 4), one};
@@ -138,7 +138,7 @@ TEST_CASE("lora: what is tied counts once", "[nn][lora]") {
   check(shared, 2);
 }
 
-TEST_CASE("lora: what is refused changes nothing", "[nn][lora]") {
+TEST_CASE("lora: errors change nothing", "[nn][lora]") {
   const auto refused = [](auto& model, const nn::LoraOptions& options, const std::string& why) {
     const std::string before = nn::summary(model);
     CHECK_THROWS_WITH(nn::add_lora(model, options), ContainsSubstring(why));

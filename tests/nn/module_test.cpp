@@ -211,7 +211,7 @@ TEST_CASE("zero_grad clears every gradient", "[module]") {
     CHECK_FALSE(p.grad().defined());
 }
 
-TEST_CASE("summary says what is a buffer", "[module]") {
+TEST_CASE("summary marks buffers", "[module]") {
   CHECK_THAT(nn::summary(Model()), ContainsSubstring("running (3,) buffer"));
 }
 

@@ -1,5 +1,5 @@
 // Kinks, state and errors of the norms, rotary embedding, masks and recurrent layers, which golden
-// values do not show.
+// values do not cover.
 
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 namespace {
 
@@ -37,12 +37,12 @@ TEST_CASE("PReLU at its kink, infinity and NaN", "[nn]") {
   nn::to(layer, DType::float64);
   const Tensor x = leaf({0, inf, -inf, not_a_number});
   const Tensor y = layer(x);
-  CHECK(numbers(y[0]) == Numbers{0});
-  CHECK(numbers(y[1]) == Numbers{inf});
-  CHECK(numbers(y[2]) == Numbers{-inf});
+  CHECK(numbers(y[0]) == Doubles{0});
+  CHECK(numbers(y[1]) == Doubles{inf});
+  CHECK(numbers(y[2]) == Doubles{-inf});
   const auto g = grad({sum(y)}, {x})[0];
-  CHECK(numbers(g) == Numbers{0.25, 1, 0.25, 0.25});
-  CHECK(numbers(grad({sum(layer(leaf({2, inf})))}, {layer.weight})[0]) == Numbers{0});
+  CHECK(numbers(g) == Doubles{0.25, 1, 0.25, 0.25});
+  CHECK(numbers(grad({sum(layer(leaf({2, inf})))}, {layer.weight})[0]) == Doubles{0});
   CHECK_THROWS_WITH(nn::PReLU(3)(ones({2, 4})),
                     ContainsSubstring("PReLU: x (2, 4) has 4 channels but there are 3 weights"));
 }
@@ -55,7 +55,7 @@ TEST_CASE("layers for Sequential", "[nn]") {
   CHECK(net(randn({3, 2, 3})).shape() == Shape{3, 4});
 }
 
-TEST_CASE("GroupNorm says what does not fit", "[nn]") {
+TEST_CASE("GroupNorm names misshapen inputs", "[nn]") {
   CHECK_THROWS_WITH(nn::GroupNorm(3, 4), ContainsSubstring("4 is not a multiple of num_groups 3"));
   CHECK_THROWS_AS(nn::GroupNorm(0, 4), ValueError);
   CHECK_THROWS_WITH(nn::GroupNorm(2, 4)(ones({1, 6})), ContainsSubstring("x is (1, 6)"));
@@ -93,7 +93,7 @@ TEST_CASE("BatchNorm1d keeps running statistics", "[nn]") {
   CHECK_THROWS_AS(layer(ones(2)), ShapeError);
   CHECK_THROWS_AS(layer(ones({2, 2}, DType::float64)), DTypeError);
   const Tensor before = layer.running_mean.clone();
-  CHECK(layer(ones({0, 2})).shape() == Shape{0, 2});  // counts, and that is all
+  CHECK(layer(ones({0, 2})).shape() == Shape{0, 2});  // only counts
   CHECK(layer.num_batches_tracked.item() == 2);
   CHECK(numbers(layer.running_mean) == numbers(before));
   CHECK(nn::check_layer(nn::BatchNorm1d(3), randn({4, 3}), {.batch_dim = std::nullopt}));
@@ -104,7 +104,7 @@ TEST_CASE("a batch that a BatchNorm1d sees is not cut", "[nn][parallel]") {
   const Tensor x = normal({8, 3}, 1, DType::float32);
   const auto loss = [&](const Tensor& in) { return mean(pow(net(in), 2)); };
   const Tensor whole = loss(x);
-  const Numbers expected = numbers(grad({whole}, {net.at<nn::Linear>(0).weight})[0]);
+  const Doubles expected = numbers(grad({whole}, {net.at<nn::Linear>(0).weight})[0]);
   const auto& counted = net.at<nn::BatchNorm1d>(1).num_batches_tracked;
   CHECK(counted.item() == 1);
   const double cut = parallel::backward(8, [&](std::size_t begin, std::size_t end) {
@@ -134,7 +134,7 @@ TEST_CASE("PyTorch's count of batches, which is I64, is read", "[nn][io]") {
   saved_with("num_batches_tracked", 7);
   CHECK(io::load(layer, path) == "I64 -> float32 (1 tensor)");
   CHECK(layer.num_batches_tracked.item() == 7);
-  CHECK(numbers(layer.running_var) == Numbers{2, 2});
+  CHECK(numbers(layer.running_var) == Doubles{2, 2});
   saved_with("num_batches_tracked", (1 << 24) + 1);
   CHECK_THROWS_WITH(io::load(layer, path),
                     ContainsSubstring("'num_batches_tracked' holds 16777217, which no float32"));
@@ -182,9 +182,9 @@ TEST_CASE("sliding windows and ALiBi", "[nn][attention]") {
   CHECK_FALSE(any(nn::sliding_window(2, 2, furthest, 1 - (Size{1} << 60))));
   CHECK(nn::alibi_bias(3, 2, 2, far).shape() == Shape{3, 2, 2});
   const Tensor bias = nn::alibi_bias(2, 2, 3, 1, DType::float64);
-  CHECK(numbers(bias[0]) == Numbers{-0.0625, 0, -0.0625, -0.125, -0.0625, 0});
+  CHECK(numbers(bias[0]) == Doubles{-0.0625, 0, -0.0625, -0.125, -0.0625, 0});
   CHECK(numbers(bias[1])[3] == -2.0 / 256);
-  CHECK(numbers(nn::alibi_bias(1, 3, 1, 1 - 3)) == Numbers{-2.0 / 256, -1.0 / 256, 0});
+  CHECK(numbers(nn::alibi_bias(1, 3, 1, 1 - 3)) == Doubles{-2.0 / 256, -1.0 / 256, 0});
   CHECK(nn::alibi_bias(0, 2, 3).shape() == Shape{0, 2, 3});
 }
 

@@ -1,4 +1,4 @@
-// The names that a layer's visit gives, and Tensors that have two.
+// The names that a layer's visit gives, and Tensors with two names.
 
 #include <array>
 #include <cmath>
@@ -17,7 +17,7 @@ using namespace xgrad;
 
 namespace {
 
-// A decoder whose weight is the encoder's.
+// A decoder that shares the encoder's weight.
 struct Tied {
   nn::Linear encoder{3, 3}, decoder{3, 3};
   bool declared = true;
@@ -111,7 +111,7 @@ TEST_CASE("Names that clash and ties that are wrong are errors", "[module][tie]"
 
 namespace {
 
-// A weight that visit ties and, if told to, names; and a vector and an optional layer.
+// A weight that visit ties and, on request, names; and a vector and an optional layer.
 struct Half {
   nn::Linear encoder{3, 3};
   Tensor decoder = encoder.weight;
@@ -132,7 +132,7 @@ struct Outer {
   std::vector<Half> halves = std::vector<Half>(1);
   static void visit(auto& self, auto&& v) { v("halves", self.halves); }
 };
-// Two members of any kind, under one name or none.
+// Two members of any kind, with one name or none.
 template <class A, class B>
 struct Named {
   A a;
@@ -146,7 +146,7 @@ struct Named {
 
 }  // namespace
 
-TEST_CASE("A tie under a name that visit does not name says what to write", "[module][tie]") {
+TEST_CASE("The error of a tie without its member says what to write", "[module][tie]") {
   Half model;
   CHECK_THAT(message_of<ValueError>([&] { nn::clone(model); }),
              ContainsSubstring("'decoder' is tied to 'encoder.weight', but visit names no member "
@@ -155,7 +155,7 @@ TEST_CASE("A tie under a name that visit does not name says what to write", "[mo
   CHECK_THAT(message_of<ValueError>([&] { nn::parameters(Outer()); }),
              ContainsSubstring("'halves.0.decoder' is tied to 'halves.0.encoder.weight'") &&
                  ContainsSubstring("v(\"decoder\", tied_to(\"encoder.weight\"))"));
-  // With both lines a copy shares nothing: a mean of weights over steps is one.
+  // With both lines a copy shares nothing, as a mean of weights over steps needs.
   model.named = true;
   Half mean = nn::clone(model);
   CHECK(mean.decoder.handle() == mean.encoder.weight.handle());
@@ -232,12 +232,12 @@ TEST_CASE("A layer that a Sequential holds twice is one layer", "[module][sequen
   const Named<nn::Sequential, nn::Sequential> both{{l, nn::Sequential{nn::Tanh{}, l}}, {}};
   CHECK(names(nn::state_dict(both)) == std::vector<std::string>{"a.0.weight", "a.0.bias"});
   CHECK_THAT(nn::summary(both), ContainsSubstring("weight (3, 3) = a.0.weight"));
-  // Not what one of its layers says of itself, nor what two of them share.
+  // Not the ties that one of its layers declares, nor those between two of them.
   Tied undeclared;
   undeclared.declared = false;
   CHECK_THROWS_AS(nn::parameters(nn::Sequential{undeclared}), ValueError);
-  const Named<nn::Sequential, nn::Linear> beside{{l}, l};
-  CHECK_THAT(message_of<ValueError>([&] { nn::parameters(beside); }),
+  const Named<nn::Sequential, nn::Linear> shared{{l}, l};
+  CHECK_THAT(message_of<ValueError>([&] { nn::parameters(shared); }),
              ContainsSubstring("v(\"b.weight\", tied_to(\"a.0.weight\"))"));
 }
 

@@ -1,4 +1,4 @@
-// next_token_probabilities() against plain loops, and the draws of tokens against it.
+// next_token_probabilities() compared with plain loops, and drawn tokens compared with it.
 
 #include <cmath>
 #include <limits>
@@ -34,7 +34,7 @@ void normalise(std::vector<double>& p) {
     v /= sum;
 }
 
-// How many are likelier than the i-th: with an equal probability, the lower ids are.
+// The number of tokens likelier than the i-th; among equals, lower ids count as likelier.
 std::size_t rank_of(const std::vector<double>& p, std::size_t i) {
   std::size_t rank = 0;
   for (std::size_t j = 0; j < p.size(); ++j)
@@ -42,7 +42,7 @@ std::size_t rank_of(const std::vector<double>& p, std::size_t i) {
   return rank;
 }
 
-// The documented steps, one after another, in the simplest way there is.
+// The documented steps in their simplest form.
 std::vector<double> by_plain_loops(std::vector<double> logits, const nn::GenerateOptions& options) {
   if (options.temperature == 0) {
     std::vector<double> p(logits.size(), 0.0);
@@ -111,7 +111,7 @@ void check_probabilities(const Tensor& logits, const nn::GenerateOptions& option
   }
 }
 
-// Pearson's statistic of counts, and above what it is in one of a thousand cases by chance
+// Pearson's statistic of counts, and the value that it exceeds by chance in one of a thousand cases
 // (Wilson and Hilferty's approximation).
 struct ChiSquared {
   double statistic, critical;
@@ -123,7 +123,7 @@ ChiSquared chi_squared(const std::vector<double>& counts, const std::vector<doub
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (p[i] == 0)
       continue;
-    REQUIRE(draws * p[i] >= 5);  // or the approximation is none
+    REQUIRE(draws * p[i] >= 5);  // else the approximation is invalid
     statistic += (counts[i] - draws * p[i]) * (counts[i] - draws * p[i]) / (draws * p[i]);
     ++kinds;
   }
@@ -163,7 +163,7 @@ TEST_CASE("The filters act in the documented order", "[sampling]") {
   check(p({.temperature = 0.5, .top_p = 0.7}), {1, 0, 0, 0});
   check(p({.temperature = 0.5, .min_p = 0.2}), {0.8, 0.2, 0, 0});
   check(p({.min_p = 0.2}), {0.5, 0.25, 0.125, 0.125});
-  // Ties: top_k keeps what equals the last; top_p the lower ids.
+  // Ties: top_k keeps those equal to the last; top_p the lower ids.
   check(p({.top_k = 3}), {0.5, 0.25, 0.125, 0.125});
   check(p({.top_p = 0.8}), {4 / 7., 2 / 7., 1 / 7., 0});
 }
@@ -171,7 +171,7 @@ TEST_CASE("The filters act in the documented order", "[sampling]") {
 TEST_CASE("Probabilities of extreme temperatures and logits", "[sampling]") {
   const Tensor logits(std::vector<float>{-3, 7, 7, -200});
   const std::vector<double> first = {0, 1, 0, 0};
-  // Where float32 does not hold the quotients, it is the limit.
+  // If float32 cannot hold the quotients, the limit counts.
   for (const double temperature : {0.0, 1e-300, 1e-38})
     CHECK(to_vector(nn::next_token_probabilities(logits, {.temperature = temperature})) == first);
   for (const double temperature : {1e30, 1e300})
@@ -182,7 +182,7 @@ TEST_CASE("Probabilities of extreme temperatures and logits", "[sampling]") {
         std::vector<double>{0, 1});
   CHECK(to_vector(nn::next_token_probabilities(Tensor(std::vector<float>{5}))) ==
         std::vector<double>{1});
-  // Many that are equal, whose sum is 1 before the last: top_p = 1 keeps them all.
+  // Many equal ones, whose sum reaches 1 before the last: top_p = 1 keeps them all.
   const Tensor p = nn::next_token_probabilities(zeros({30000}));
   CHECK(p.min().item() > 0);
   const Tensor wide = zeros({2, 3}, DType::float64);
@@ -209,7 +209,7 @@ TEST_CASE("Options and logits that give no distribution", "[sampling]") {
     refused({.top_p = top_p}, "it must be above 0 and at most 1");
   for (const double min_p : {-0.1, 1.1, nan})
     refused({.min_p = min_p}, "it must be from 0 to 1");
-  // Numbers that float32 cannot hold are numbers.
+  // Numbers that float32 cannot hold still count.
   const Tensor wide(std::vector<double>{1e300, 1e300, -1e308});
   CHECK(numbers(nn::next_token_probabilities(wide)) == std::vector<double>{0.5, 0.5, 0});
   CHECK(numbers(
@@ -254,7 +254,7 @@ TEST_CASE("Draws have the distribution that they are said to have", "[sampling][
     }
     const ChiSquared fits = chi_squared(counts, p);
     CHECK(fits.statistic < fits.critical);
-    // The test has an eye for it: a temperature that is half as high again does not fit.
+    // The test is sensitive: a temperature that is half as high again fails it.
     nn::GenerateOptions other = options;
     other.temperature *= 1.5;
     const ChiSquared misfits = chi_squared(counts, by_plain_loops(logits, other));
@@ -286,11 +286,11 @@ TEST_CASE("A sequence ends at eos_token_id, with a cache and without", "[generat
         {.block_size = block_size, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
     const std::vector<std::int64_t> ends = {6, 2};
     Generator one(3), two(3);
-    const Indices prompt{{6}, {1}, {2}};  // a prompt may hold them
+    const Indices prompt{{6}, {1}, {2}};  // prompts may contain them
     std::size_t steps = 0;
     const Indices ended = model.generate(
         prompt, 100, one, {.eos_token_id = ends, .on_token = [&](auto) { ++steps; }});
-    // The same draws; after its end, each sequence is the first of the ids.
+    // The same draws; after its end, each sequence continues with the first of the ids.
     const Indices whole = model.generate(prompt, steps, two);
     CHECK(one.state() == two.state());
     CHECK(steps < 100);

@@ -1,4 +1,4 @@
-// Sizes, as users get them and hand them in.
+// Sizes as users get and pass them.
 
 #include <functional>
 #include <iterator>
@@ -8,7 +8,7 @@
 
 using namespace xgrad;
 
-// Any of these in one `auto` do not compile if their types differ.
+// Several of these in one `auto` do not compile if their types differ.
 TEST_CASE("all sizes that users get and set are of one signed type", "[nn]") {
   const Tensor x = zeros({2, 3});
   const nn::GPTConfig c;

@@ -5,7 +5,7 @@
 using namespace xgrad;
 
 Tensor mistake(const Tensor& x, Tensor w) {
-#if CASE == 3  // the elements would be gone
+#if CASE == 3  // dangling elements
   const float* const data = (x * w).data<float>();
   return full({1}, *data);
 #elif CASE == 4
@@ -16,7 +16,7 @@ Tensor mistake(const Tensor& x, Tensor w) {
 #elif CASE == 6  // a value is read-only
   x.array<float>()(0) = 1;
   return w;
-#elif CASE == 7  // to what t[0] names, and not to t
+#elif CASE == 7  // assigns to t[0]'s handle, not to t
   Tensor t = x * w;
   t[0] = zeros({3});
   return t;

@@ -1,4 +1,4 @@
-// A step or a clipping that fails has changed nothing.
+// A step or a clipping that fails changes nothing.
 
 #include <algorithm>
 #include <thread>
@@ -16,7 +16,7 @@ using namespace xgrad::testing;
 
 namespace {
 
-// All that a step may change.
+// Everything that a step may change.
 struct State {
   std::vector<Tensor> values, gradients;
   optim::OptimizerState optimizer;
@@ -50,8 +50,8 @@ std::vector<Tensor> parameters() {
   return params;
 }
 
-// Calls f with its k-th allocation failing, for k = 0, 1, ... until f comes to its end.  Whatever
-// fails must leave the state as it was.  On a thread of its own, which has no freed blocks at hand.
+// Calls f with its k-th allocation failing, for k = 0, 1, ... until f succeeds; a failure must not
+// change the state.  On a thread of its own, which has no free blocks.
 template <class F>
 void check_each_failure(const optim::Optimizer& optimizer, std::size_t least, const F& f) {
   std::size_t failures = 0;
@@ -84,7 +84,7 @@ TEST_CASE("a step that fails for want of memory has changed nothing", "[optim]")
     const auto params = parameters(), expected = parameters();
     const auto optimizer = sample.make(params), untroubled = sample.make(expected);
     for (int step = 0; step < 2; ++step) {  // the first makes the buffers
-      // Each value is held by somebody else as well and must be copied.
+      // Each value is shared and must be copied.
       check_each_failure(*optimizer, params.size(), [&] { optimizer->step(); });
       untroubled->step();
       CHECK(State(*optimizer) == State(*untroubled));

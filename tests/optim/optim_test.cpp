@@ -67,7 +67,7 @@ TEST_CASE("SGD by hand", "[optim][sgd]") {
   optim::SGD sgd({p}, {.lr = 0.1});
   sgd.step();
   check_values(p, {0, 3});
-  check_values(snapshot, {1, 2});  // copy-on-write: what others hold stays
+  check_values(snapshot, {1, 2});  // copy-on-write: shared values stay
 
   p = with_grad({1}, {1});
   optim::SGD momentum({p}, {.lr = 1, .momentum = 0.5, .dampening = 0.5});
@@ -94,7 +94,7 @@ TEST_CASE("Adam by hand: the first step has length lr", "[optim][adam]") {
 }
 
 TEST_CASE("Large and ragged parameters are stepped like small ones", "[optim]") {
-  // Several pieces of work and an incomplete register: every element goes the same way.
+  // Several tasks and a partial register: every element is computed alike.
   const std::size_t n = 3 * 16384 + 5;
   Generator generator(3);
   const Tensor start = randn({n}, generator), gradient = randn({n}, generator);
@@ -256,7 +256,7 @@ TEST_CASE("zero_grad clears, and parameters without a gradient stay", "[optim]")
   check_values(problem.p, {1, -2, 3});
 }
 
-TEST_CASE("Optimizers refuse what they cannot train", "[optim]") {
+TEST_CASE("Optimizers reject parameters that they cannot train", "[optim]") {
   using optim::Adam, optim::AdamW, optim::SGD;
   const Tensor p = ones({2}).requires_grad_();
   CHECK_THROWS_WITH(Adam({p}, {.lr = -1}), ContainsSubstring("Adam: lr is -1"));
@@ -270,8 +270,8 @@ TEST_CASE("Optimizers refuse what they cannot train", "[optim]") {
   CHECK_THROWS_WITH(SGD(std::vector<Tensor>{}), ContainsSubstring("no parameter to train"));
   CHECK_THROWS_WITH(SGD({Tensor()}, {}), ContainsSubstring("parameter 0 is undefined"));
   CHECK_THROWS_WITH(SGD({p, p * 2}, {}), ContainsSubstring("parameter 1 of shape (2,) is the"));
-  CHECK_THROWS_WITH(SGD({p, p}, {}), ContainsSubstring("is there already, as parameter 0"));
-  CHECK_THROWS_WITH(AdamW({{{p}, {}}, {{p}, {}}}), ContainsSubstring("is there already"));
+  CHECK_THROWS_WITH(SGD({p, p}, {}), ContainsSubstring("is given already, as parameter 0"));
+  CHECK_THROWS_WITH(AdamW({{{p}, {}}, {{p}, {}}}), ContainsSubstring("is given already"));
 }
 
 TEST_CASE("clip_grad_norm scales all gradients by one norm", "[optim][clip]") {
@@ -311,7 +311,7 @@ TEST_CASE("clipping counts and scales a parameter once, however often it is list
     CHECK(numbers(a.grad()) == std::vector<double>{3, 5});
     CHECK(numbers(b.grad()) == std::vector<double>{4});
   }
-  // Two parameters that were given one gradient count twice, and it is scaled once.
+  // A gradient shared by two parameters counts twice and is scaled once.
   Tensor c = leaf({1}), d = leaf({2});
   c.set_grad(tensor({3}, DType::float64));
   d.set_grad(c.grad());
@@ -347,7 +347,7 @@ TEST_CASE("A norm that is not finite", "[optim][clip]") {
   a.set_grad(tensor({0, 1}) / tensor({0, 1}));
   for (const double p : {1.0, 2.0, std::numeric_limits<double>::infinity()})
     CHECK(std::isnan(optim::clip_grad_norm({a, with_grad({1}, {7})}, 1, {.norm_type = p})));
-  CHECK(std::isnan(element<float>(a.grad(), 1)));  // a bad gradient spreads, and is seen
+  CHECK(std::isnan(element<float>(a.grad(), 1)));  // a bad gradient spreads, and is visible
 }
 
 TEST_CASE("clip_grad_norm: squares that leave the range", "[optim][clip]") {

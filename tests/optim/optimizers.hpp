@@ -1,5 +1,5 @@
 #pragma once
-// The samples of all optimizers (tests/golden/table_optimizers.py), and which optimizers there are.
+// The samples of all optimizers (tests/golden/table_optimizers.py), and the list of optimizers.
 
 #include <filesystem>
 #include <memory>
@@ -26,7 +26,7 @@ struct OptimizerSample {
 
 std::span<const OptimizerSample> optimizer_samples();
 
-/// "SGD", ...: what the headers of optim/ declare.
+/// "SGD", ...: the declarations in headers of optim/.
 inline std::set<std::string> declared_optimizers() {
   static const std::regex declaration(
       R"((?:using (\w+) = OptimizerOf|class (\w+) (?:final )?: public Optimizer(?:Of)?\b))");

@@ -1,4 +1,4 @@
-// docs/write_an_optimizer.md: its code, which stands between the lines "// ----" here.
+// The code of docs/write_an_optimizer.md, between the lines "// ----".
 
 #include <regex>
 
@@ -61,7 +61,7 @@ TEST_CASE("an optimizer of one's own steps, saves and loads", "[optim][docs]") {
 
 namespace {
 
-// One number a parameter, under a name and in a count that are the test's.
+// One number a parameter, with the test's name and count.
 struct OddOptions {
   double lr = 1;
   std::string state = "scale";
@@ -103,7 +103,7 @@ TEST_CASE("an optimizer's state has the names and shapes that it says", "[optim]
   CHECK_THROWS_WITH(resumed.load_state_dict({{{"state.0.scale", zeros(3)}}, state.numbers}),
                     ContainsSubstring("wrong shape: state.0.scale is (3,) and the parameter (3,)"));
 
-  // Each of these would be saved and could never be restored.
+  // Each of these would be saved but could never be restored.
   const std::vector<double> before = numbers(p);
   CHECK_THROWS_WITH(step({.says_its_shape = false}),
                     ContainsSubstring("Odd: update() makes state.0.scale () of a parameter (3,)"));

@@ -135,7 +135,7 @@ def check_run(page):
     page.all(".head")[1].send_keys(Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ENTER)
     assert seen(page)[2:4] == [1, 2], seen(page)
 
-    # Why this weight: what is read there leads to the weight.
+    # The terms of a weight give that weight.
     value = lambda name: float(page.find(f"#{name}").text)
     products = [[float(cell.text) for cell in row.find_elements("css selector", "td")[1:4]] for row in page.all(".products tbody tr")]
     assert len(products) == 4
@@ -175,7 +175,7 @@ def check_run(page):
         assert ("+" if without >= loss else "−") in said
 
     check_distribution(page)
-    # A click on the text looks from there.
+    # A click on the text selects that query.
     page.all(".strip .token")[7].click()
     assert seen(page)[0] == 7 and "(7)" in page.find(".next h2").text
 
@@ -208,7 +208,7 @@ def check_distribution(page):
 
 def check_own(page):
     right, made = page.checks()
-    # two layers of two heads; in the first, one of five queries sees nothing
+    # two layers of two heads; in the first, one of five queries is masked completely
     assert right == made == 2 * 3 * 4 + 2 * 3 * 5, (right, made)
     assert "<script>throw" in page.find("p.soft").text
     assert [e.text for e in page.all(".layer h3 .soft")] == ["attention", "squares"]
@@ -257,7 +257,7 @@ with tempfile.TemporaryDirectory() as folder:
             check_run(page)
             page.find("[data-mode=G]").click()
             picture(page, name)
-    with browser.Page(folder / "prompt.html") as page:  # what follows its last character nobody knows, so there is no gradient
+    with browser.Page(folder / "prompt.html") as page:  # the next character is unknown, so there is no gradient
         check_opening(page)
         assert seen(page)[0] < len(page.js("return data.tokens")) - 1, seen(page)
     with browser.Page(folder / "own.html", width=1000) as page:

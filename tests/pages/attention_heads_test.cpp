@@ -16,7 +16,7 @@ using namespace xgrad;
 
 namespace {
 
-// Causal weights (T, T): query i looks at what `key` says with weight w, and evenly at the rest.
+// Causal weights (T, T): query i gives key `key` the weight w, and the rest evenly to the others.
 template <class F>
 Tensor looks_at(std::size_t T, double w, const F& key) {
   std::vector<double> values;
@@ -50,14 +50,14 @@ TEST_CASE("labels of heads: a pattern that is there scores 1, chance scores 0", 
   CHECK(best(looks_at(12, 1, [](std::size_t i) { return i; })) == "itself");
   CHECK(best(looks_at(12, 1, [](std::size_t) { return 0; })) == "first position");
 
-  // Query 0 has no choice and says nothing.
+  // Query 0 has no choice and does not count.
   double chance = 0;
   for (std::size_t i = 1; i < 12; ++i)
     chance += 1 / static_cast<double>(i + 1) / 11;
   CHECK(scores(looks_at(12, 0.75, [](std::size_t) { return 0; })).at("first position") ==
         Approx((0.75 - chance) / (1 - chance)));
 
-  // Query i has i + 1 keys: w = 1 / (i + 1) is even, and says nothing of any one of them.
+  // Query i has i + 1 keys: w = 1 / (i + 1) is even, and fits no pattern.
   std::vector<double> even;
   for (std::size_t i = 0; i < 12; ++i)
     for (std::size_t j = 0; j < 12; ++j)
@@ -79,7 +79,7 @@ TEST_CASE("labels of heads: no more is said than the numbers hold", "[pages]") {
   CHECK(scores(softmax(normal({5, 8}, 1), -1)).size() == 1);  // keys that are not the queries
 }
 
-TEST_CASE("attention page: what is in the file", "[pages]") {
+TEST_CASE("attention page: the file's contents", "[pages]") {
   const TemporaryFolder folder;
   const std::string path = folder / "page.html";
   const Tensor q = normal({5, 4}, 1).requires_grad_(), v = normal({5, 3}, 2);
@@ -106,8 +106,8 @@ TEST_CASE("attention page: what is in the file", "[pages]") {
   CHECK_THROWS_AS(pages::write_attention_html(folder / "page.txt", run, options), ValueError);
 }
 
-// For tests/pages/attention.py: a model of one's own, with keys that are not the queries, a bias, a
-// key that nobody sees and a query that sees none; and scores that are not q kᵀ.
+// For tests/pages/attention.py: a user's model with keys that are not the queries, a bias, a key
+// that no query sees and a query without keys; and scores that are not q kᵀ.
 TEST_CASE("attention page: writes own.html", "[.attention-page]") {
   const Tensor q = normal({2, 2, 5, 3}, 1).requires_grad_(), k = normal({2, 2, 7, 3}, 2),
                v = normal({2, 2, 7, 4}, 3), w = normal({2, 2, 5, 4}, 4);

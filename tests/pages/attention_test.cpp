@@ -1,4 +1,4 @@
-// The numbers that the attention page shows, against numbers that come another way.
+// The numbers of the attention page, compared with independent computations.
 
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -27,7 +27,7 @@ void check_same(const Tensor& a, const Tensor& b, double tolerance = 1e-10) {
 
 double largest(const Tensor& x) { return amax(abs(x), {-1, -2, -3}).item(); }
 
-/// The page's scores must be those of the run.
+/// The page's scores must equal the run's.
 void check_scores(const pages::AttentionLayer& layer) {
   REQUIRE(layer.q.defined());
   Tensor scores = matmul(layer.q, transpose(layer.k, -2, -1)) * layer.scale;
@@ -66,7 +66,7 @@ const Indices next_ids{{2, 3, 4, 1, 2, 0}, {5, 4, 3, 2, 1, 6}};
 
 }  // namespace
 
-TEST_CASE("attention page: what a fused op hides is what the composed one has", "[pages]") {
+TEST_CASE("attention page: a fused op shows its composition's values", "[pages]") {
   const nn::GPT model = small_gpt();
   const auto loss = [&] { return model.loss(some_ids, next_ids); };
   const auto run = trace_attention(loss, {.item = 1});
@@ -76,7 +76,7 @@ TEST_CASE("attention page: what a fused op hides is what the composed one has", 
   CHECK(run.loss == Approx(loss().item()).epsilon(1e-12));
   check_same(run.logits, select(model(some_ids), 0, 1));
 
-  Trace trace;  // without Decompose: the op has run that keeps no weights
+  Trace trace;  // the fused op, which keeps no weights
   const Tensor fused = loss();
   const ModeGuard unseen(Mode{});
   std::size_t l = 0;
@@ -102,7 +102,7 @@ TEST_CASE("attention page: what a fused op hides is what the composed one has", 
   CHECK(l == 2);
 }
 
-TEST_CASE("attention page: gradients are what differences say", "[pages]") {
+TEST_CASE("attention page: gradients agree with differences", "[pages]") {
   const Tensor q = normal({1, 2, 3, 4}, 1).requires_grad_(), k = normal({1, 2, 5, 4}, 2),
                v = normal({1, 2, 5, 2}, 3), w = normal({1, 2, 3, 2}, 4),
                bias = normal({3, 5}, 5).requires_grad_();
@@ -300,7 +300,7 @@ TEST_CASE("attention page: heads are followed through reshapes, into every produ
   });
   check([&] { return permute(einsum("bhts,bhsd->bthd", {weights(), v}), {0, 2, 1, 3}); });
   check([&] { return matmul(weights() * ones_like(weights().detach()), v); });
-  // An op of one's own that has the name of another, with one input or three.
+  // A user's op with the name of another, with one input or three.
   const auto own = [](const char* name, const std::vector<Tensor>& in) {
     return record(
         name, in, [](std::span<const Tensor> x) { return x[0] * 1.0; },
@@ -328,7 +328,7 @@ TEST_CASE("attention page: heads are followed through reshapes, into every produ
     return sum(pow2(mm(softmax(mm(x, x.transpose(0, 1)), -1), x)));
   });
   check_scores(alone.layers.at(0));
-  // A softmax that weighs features is none, and what cannot be followed is named.
+  // A softmax that weighs features is no attention, and weights that cannot be followed are named.
   CHECK_THAT(message_of<ValueError>([&] {
                trace_attention([&] { return loss(matmul(softmax(q, -1) * k, normal({5, 5}, 7))); });
              }),
@@ -341,7 +341,7 @@ TEST_CASE("attention page: heads are followed through reshapes, into every produ
         });
       }),
       ContainsSubstring("mine has weights (2, 3, 4, 4), which its product with the values "
-                        "reads as (2, 6, 4, 4)"));
+                        "reshapes to (2, 6, 4, 4)"));
 }
 
 TEST_CASE("attention page: keys that are as many as queries", "[pages]") {

@@ -16,19 +16,19 @@ using namespace xgrad;
 using pages::Graph;
 using Verdict = pages::GraphCheck::Verdict;
 
-TEST_CASE("graph: other threads may differentiate what shares leaves", "[pages][graph]") {
+TEST_CASE("graph: other threads may differentiate graphs with the same leaves", "[pages][graph]") {
   const Tensor w = leaf({1, 2}), x = leaf({3, 4});
   const auto f = [&] { return sum(w * x * w); };
-  // (No assertion on the other thread, which could not make any.)
+  // (Catch2 allows no assertion on the other thread.)
   std::atomic<bool> started = false, done = false;
   bool right = true;
   std::thread other([&] {
     while (!done) {
       const LeafGradients gradients = leaf_gradients({f()});
       right = right && gradients.size() == 2;
-      for (const auto& [impl, gradient] : gradients)
-        right = right && numbers(gradient) == (impl == w.handle() ? std::vector<double>{6, 16}
-                                                                  : std::vector<double>{1, 4});
+      for (const auto& [identity, gradient] : gradients)
+        right = right && numbers(gradient) == (identity == w.handle() ? std::vector<double>{6, 16}
+                                                                      : std::vector<double>{1, 4});
       started = true;
     }
   });
@@ -47,7 +47,7 @@ TEST_CASE("graph: no hook is left or lost", "[pages][graph]") {
   Tensor w = leaf({1, 2});
   std::size_t hooks = 0, called = 0;
   w.register_hook([&](const Tensor&) {
-    hooks = w.impl().node->hooks.size();
+    hooks = w.identity().node->hooks.size();
     ++called;
     return Tensor();
   });
@@ -68,7 +68,7 @@ TEST_CASE("graph: hooks change gradients, and that is said", "[pages][graph]") {
   CHECK(graph.nodes[1].gathered.item() == 3);
   CHECK(graph.nodes[1].gradient.item() == 30);
   CHECK(graph.nodes[0].gradient.item() == 120);
-  // By differences 12, but nobody is to blame.
+  // Differences give 12, but no op is wrong.
   CHECK(graph.wrong().empty());
   CHECK(graph.nodes[0].whole.verdict == Verdict::unchecked);
   CHECK(graph.nodes[0].whole.message ==
@@ -76,9 +76,9 @@ TEST_CASE("graph: hooks change gradients, and that is said", "[pages][graph]") {
   CHECK(graph.nodes[0].contributions.at(0).own.verdict == Verdict::right);
   CHECK(graph.nodes[1].whole.verdict == Verdict::right);
   CHECK_THAT(to_string(graph), ContainsSubstring("numeric ok; a hook made it of 3"));
-  // An op that is wrong is named all the same.
+  // A wrong op is named nevertheless.
   const Graph wrong = pages::run_graph([&] { return testing::wrong_square(f()); });
-  CHECK(wrong.wrong() == std::vector<std::size_t>{1, 3});  // not w, of which nothing is known
+  CHECK(wrong.wrong() == std::vector<std::size_t>{1, 3});  // not w, which is unchecked
 }
 
 TEST_CASE("graph: observers around see the run, and nothing of the page's own", "[pages][graph]") {

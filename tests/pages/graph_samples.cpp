@@ -66,7 +66,7 @@ GraphSample large() {
           {.names = {{"w", w}}, .title = "10,000 nodes"}};
 }
 
-// A forgotten gradient, a hook, a masked score, and sums of float32 where small numbers drown.
+// A forgotten gradient, a hook, a masked score, and float32 sums that lose small numbers.
 GraphSample limits() {
   const auto leaf32 = [](const Values& values) { return tensor(values).requires_grad_(); };
   const Tensor w = leaf32({1, 2, 3}), v = leaf32({4, 5, 6}), x = leaf32({1, -1e9, 2});

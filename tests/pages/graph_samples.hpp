@@ -1,5 +1,5 @@
 #pragma once
-// Graphs that the tests of the graph page share; tests/pages/graph.py looks at their pages.
+// Graphs for tests of the graph page; tests/pages/graph.py opens their pages.
 
 #include <cstddef>
 #include <functional>
@@ -19,17 +19,17 @@ struct GraphSample {
 Tensor wrong_square(const Tensor& x);
 /// a * b, whose backward forgets b.
 Tensor forgetful_product(const Tensor& a, const Tensor& b);
-/// A chain of tanh and products on numbers, of about so many nodes.
+/// A chain of tanh and products on numbers, with about this many nodes.
 Tensor long_chain(const Tensor& w, std::size_t nodes);
-/// Names and scopes with all that HTML, DOT and terminals would obey.
+/// Names and scopes with control text of HTML, DOT and terminals.
 inline const std::string hostile_text = "</script><b>\" ' \\ {x} & \x1b[31m \u202e \u2028 \xff";
 
 /// small, wrong, layers, hostile, large, limits.
 std::vector<GraphSample> graph_samples();
 
-/// Checks what must hold of any graph that ran.
+/// Checks properties that any graph must have.
 void check_consistent(const pages::Graph& graph);
-/// How many checks of gradients have this verdict.
+/// The number of gradient checks with this verdict.
 std::size_t checks_with(const pages::Graph& graph, pages::GraphCheck::Verdict verdict);
 
 }  // namespace xgrad::testing

@@ -24,7 +24,7 @@ using Verdict = pages::GraphCheck::Verdict;
 
 namespace {
 
-// The names of nodes in the order of their steps: of leaves what the user calls them.
+// The names of nodes in the order of their steps; leaves have the user's names.
 std::vector<std::string> steps(const Graph& graph) {
   std::vector<std::string> names;
   for (const std::size_t i : graph.order)
@@ -133,7 +133,7 @@ TEST_CASE("graph: differences agree with right gradients, also of float32", "[pa
   }
 }
 
-TEST_CASE("graph: a wrong backward is found, and what it spoils", "[pages][graph]") {
+TEST_CASE("graph: a wrong backward is found, and its effects", "[pages][graph]") {
   const Tensor w = leaf(3), x = leaf(2);
   for (const DType dtype : {DType::float64, DType::float32}) {
     const Graph graph =
@@ -189,7 +189,7 @@ TEST_CASE("graph: masked scores, ties and fused attention are checked", "[pages]
   }
 }
 
-TEST_CASE("graph: constants, detach(), NoGrad and what nobody uses", "[pages][graph]") {
+TEST_CASE("graph: constants, detach(), NoGrad and unused values", "[pages][graph]") {
   const Tensor w = leaf({1, 2});
   const Graph graph = pages::run_graph(
       [&] {
@@ -203,7 +203,7 @@ TEST_CASE("graph: constants, detach(), NoGrad and what nobody uses", "[pages][gr
       },
       {.names = {{"w", w}}});
   check_consistent(graph);
-  CHECK(graph.wrong().empty());  // the detached way is no way for differences either
+  CHECK(graph.wrong().empty());  // differences do not follow the detached path, either
   const GraphNode& y = graph.nodes[2];
   REQUIRE(y.op == "mul");
   CHECK(y.consumers.size() == 3);  // exp, cos and mul
@@ -234,21 +234,21 @@ TEST_CASE("graph: a second run, and one after an error", "[pages][graph]") {
         [](Context&) { throw Mine(); }));
   };
   CHECK_THROWS_AS(pages::run_graph(throws_behind), Mine);
-  CHECK(w.impl().node->hooks.empty());
+  CHECK(w.identity().node->hooks.empty());
   CHECK(Mode::current().observer == nullptr);
   CHECK(to_string(pages::run_graph(f)) == once);
   f().backward();
   CHECK(numbers(w.grad()) == std::vector<double>{2, 4});
 }
 
-TEST_CASE("graph: what has none is said", "[pages][graph]") {
+TEST_CASE("graph: errors of functions without a graph", "[pages][graph]") {
   const Tensor w = leaf({1, 2}), c = ones({2});
   const auto says = [](const auto& f, const pages::GraphOptions& options = {}) {
     return message_of([&] { pages::run_graph(f, options); });
   };
-  CHECK_THAT(says(std::function<Tensor()>()), ContainsSubstring("no function"));
+  CHECK_THAT(says(std::function<Tensor()>()), ContainsSubstring("function is empty"));
   CHECK_THAT(says([] { return Tensor(); }), ContainsSubstring("undefined Tensor"));
-  CHECK_THAT(says([&] { return sum(c); }), ContainsSubstring("nothing it was made of requires"));
+  CHECK_THAT(says([&] { return sum(c); }), ContainsSubstring("none of its inputs requires"));
   CHECK_THAT(says([&] {
                const NoGrad no_grad;
                return sum(w);
@@ -273,7 +273,7 @@ TEST_CASE("graph: what has none is said", "[pages][graph]") {
   CHECK_THAT(pages::graph_html(one), ContainsSubstring("<!DOCTYPE html>"));
 }
 
-TEST_CASE("graph: what was made before the function is shown as a whole", "[pages][graph]") {
+TEST_CASE("graph: values from before the function are single nodes", "[pages][graph]") {
   const Tensor w = leaf(2);
   const Tensor before = w * w;
   const Graph graph = pages::run_graph([&] { return before * w; }, {.names = {{"w", w}}});

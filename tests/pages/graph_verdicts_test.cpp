@@ -1,5 +1,5 @@
-// Verdicts that are the page's own: of float32 runs, of elements that are checked together, within
-// a budget of work.  tests/autograd/check/verdicts_test.cpp has those of differences.
+// Verdicts of the page's own: float32 runs, elements that are checked together, a budget of work.
+// tests/autograd/check/verdicts_test.cpp has those of differences.
 
 #include <ctime>
 #include <xgrad/autograd/graph.hpp>
@@ -61,7 +61,7 @@ TEST_CASE("graph: a backward that forgets an input is wrong", "[pages][graph]") 
                                      ? "product 5 adds nothing to mul 3: WRONG: numeric 1, 2"
                                      : "product 7 adds nothing to mul 4: WRONG: numeric 1, 2"));
     CHECK(blamed(graph).empty());
-    // The values behind it have none either: v, its copy and its double, in the order of the graph.
+    // Later values have none, either: v, its copy and its double, in the order of the graph.
     std::vector<std::string> wrong;
     for (const std::size_t i : graph.wrong())
       wrong.push_back(graph.nodes[i].op + graph.nodes[i].name);
@@ -95,7 +95,7 @@ TEST_CASE("graph: a gradient that is 0 need not be added", "[pages][graph]") {
   CHECK(graph.nodes[1].inputs[0].nothing->verdict == Verdict::right);
 }
 
-TEST_CASE("graph: a wrong slope is found, whatever stands beside it", "[pages][graph]") {
+TEST_CASE("graph: a wrong slope is found next to any values", "[pages][graph]") {
   using Slope = std::function<Tensor(const Tensor&)>;
   const auto found = [](const Tensor& x, const Slope& forward, const Slope& slope) {
     const Graph graph = checked([&] { return sum(with_slope("mine", x, forward, slope)); });
@@ -122,7 +122,7 @@ TEST_CASE("graph: a wrong slope is found, whatever stands beside it", "[pages][g
   for (const Tensor& x : {leaf({1000, 1e-5}), leaf({1e-9, 3, 1e4})})
     found(x, logarithm,
           [](const Tensor& v) { return (1.0 / v) * where(v > 10.0, ones_like(v) * 2.0, 1.0); });
-  // beside a kink
+  // next to a kink
   found(
       leaf({0, 1.5, -2}), [](const Tensor& v) { return relu(v); },
       [](const Tensor& v) { return step(v) * 1.1; });
@@ -150,7 +150,7 @@ TEST_CASE("graph: masked elements, and gradients too small for differences, are 
   }
 }
 
-TEST_CASE("graph: what rounding takes away blames nobody", "[pages][graph]") {
+TEST_CASE("graph: lost digits are not called wrong", "[pages][graph]") {
   for (const Size n : {3, 20}) {
     const Tensor w = normal({n}, 7, DType::float32).requires_grad_();
     for (const bool behind : {false, true}) {
@@ -161,7 +161,7 @@ TEST_CASE("graph: what rounding takes away blames nobody", "[pages][graph]") {
       });
       INFO(to_string(drowned));
       CHECK(drowned.wrong().empty());
-      // The lost digits are all that there is.
+      // Only the lost digits remain.
       const Graph alone = checked([&] {
         const Tensor x = behind ? w * 3.0 : w;
         return sum(x * 1e6) - sum(x * 1e6) + sum(x * x);
@@ -177,7 +177,7 @@ TEST_CASE("graph: what rounding takes away blames nobody", "[pages][graph]") {
   }
 }
 
-TEST_CASE("graph: infinity, underflow and cancellation within an op blame nobody",
+TEST_CASE("graph: infinity, underflow and cancellation within an op are not called wrong",
           "[pages][graph]") {
   const Tensor infinite = leaf({700, 800, 1}), low = cast(leaf({-105, 1}), DType::float32);
   const auto functions = {
@@ -192,7 +192,7 @@ TEST_CASE("graph: infinity, underflow and cancellation within an op blame nobody
     INFO(to_string(graph));
     CHECK(graph.wrong().empty());
   }
-  // The gradient of this is what rounding leaves.
+  // The gradient of this is mere rounding.
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const Tensor x = cast(normal({2, 4}, seed) * 1000.0, DType::float32);
     const Graph graph = checked([&] {
@@ -205,7 +205,7 @@ TEST_CASE("graph: infinity, underflow and cancellation within an op blame nobody
 }
 
 TEST_CASE("graph: the work of a product counts", "[pages][graph]") {
-  // Cheap ops that claim to be products.
+  // Cheap ops that count as products.
   std::size_t calls = 0;
   const auto products = [&](Size n, int count) {
     const Tensor a = ones({n, n}).requires_grad_();
@@ -231,10 +231,10 @@ TEST_CASE("graph: the work of a product counts", "[pages][graph]") {
   CHECK(testing::checks_with(some, Verdict::right) > 5);
   CHECK(calls > 24);
   CHECK(calls <= 12 + 12 + 2 * 60);  // the run, the run in float64, and 1e9 twice
-  std::string left_out;
+  std::string skipped;
   for (const auto& node : some.nodes)
-    left_out += node.whole.message;
-  CHECK_THAT(left_out, ContainsSubstring("left out: it takes more work"));
+    skipped += node.whole.message;
+  CHECK_THAT(skipped, ContainsSubstring("skipped: it takes more work"));
   const Graph none = products(1024, 8);
   CHECK(calls == 8);
   CHECK(testing::checks_with(none, Verdict::right) == 0);
@@ -258,10 +258,11 @@ TEST_CASE("graph: an op that is slow for its size is not run again and again", "
   CHECK(calls == 2);  // the run, and the run in float64
   CHECK(graph.wrong().empty());
   CHECK_THAT(graph.nodes[0].contributions.at(0).own.message,
-             ContainsSubstring("left out: it takes more work"));
+             ContainsSubstring("skipped: it takes more work"));
 }
 
-TEST_CASE("graph: kinks of many elements, and of ops in a row, blame nobody", "[pages][graph]") {
+TEST_CASE("graph: kinks of many elements, and of ops in a row, are not called wrong",
+          "[pages][graph]") {
   const auto fine = [](const std::function<Tensor()>& f) {
     const Graph graph = checked(f);
     INFO(to_string(graph));
@@ -285,7 +286,7 @@ TEST_CASE("graph: kinks of many elements, and of ops in a row, blame nobody", "[
   fine([&] { return sum(matmul(relu(matmul(x, first)), second)); });
 }
 
-TEST_CASE("graph: a fit that float32 cannot better blames nobody", "[pages][graph]") {
+TEST_CASE("graph: a fit that float32 cannot improve is not called wrong", "[pages][graph]") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const Tensor x = normal({64, 3}, seed) * 100.0 + 1000.0, best = normal({3, 1}, seed + 10);
     const Tensor y = matmul(x, best).to(DType::float32), data = x.to(DType::float32);

@@ -1,4 +1,4 @@
-// A mask of -inf that is added: its infinities are nobody's fault, whoever looks.
+// An additive mask of -inf: no checker calls its infinities wrong.
 
 #include <limits>
 #include <xgrad/autograd/check/anomaly.hpp>
@@ -42,7 +42,7 @@ std::vector<Masked> masks() {
   };
 }
 
-// An op that hides the corner, whose backward forgets that.
+// An op that masks a corner, with a backward that does not.
 Tensor forgetful(const Tensor& x, bool forgets) {
   const Mask corner = {{false, false, false}, {false, false, false}, {true, false, false}};
   return record(
@@ -59,7 +59,7 @@ Tensor my_add(const Tensor& x, double factor) {
 
 }  // namespace
 
-TEST_CASE("explain_gradient: -inf that an op was given is nobody's fault", "[infinite_mask]") {
+TEST_CASE("explain_gradient: an op with -inf as input is not called wrong", "[infinite_mask]") {
   for (const Masked& masked : masks()) {
     const auto found =
         explain_gradient([&](const Inputs& in) { return softmax(masked(in[0] * 1.5), -1); },
@@ -72,7 +72,7 @@ TEST_CASE("explain_gradient: -inf that an op was given is nobody's fault", "[inf
         CHECK(gradcheck(op.alone, op.leaves).ok);
       }
   }
-  // Beside it a wrong backward is seen still, and so is one of an op that writes -inf itself.
+  // A wrong backward next to it is still found, and so is one of an op that writes -inf itself.
   const auto by = [](double factor, bool forgets) {
     return explain_gradient(
         [=](const Inputs& in) { return softmax(forgetful(my_add(in[0], factor), forgets), -1); },
@@ -84,7 +84,7 @@ TEST_CASE("explain_gradient: -inf that an op was given is nobody's fault", "[inf
   CHECK(factor.ops[*factor.first_wrong].op == "my_add");
   REQUIRE(forgets.first_wrong.has_value());
   CHECK(forgets.ops[*forgets.first_wrong].op == "my_mask");
-  // Where nothing is left, nothing is said.
+  // If nothing is left, nothing is reported.
   const auto none = explain_gradient(
       [](const Inputs& in) {
         return sum(exp(in[0] + full({3, 3}, -inf, DType::float64)));
@@ -106,7 +106,7 @@ TEST_CASE("gradcheck and gradgradcheck: outputs behind an additive -inf", "[infi
                     {.fast_mode = fast})
               .ok);
   }
-  // A wrong gradient stays wrong, wherever it is.
+  // A wrong gradient stays wrong anywhere.
   CHECK_FALSE(gradcheck([](const Inputs& in) { return my_add(in[0], 1.1); }, {scores()}));
   for (const bool forgets : {false, true})
     CHECK(gradcheck([=](const Inputs& in) { return reshape(forgetful(in[0], forgets), {9}); },
@@ -131,7 +131,7 @@ TEST_CASE("compare, DetectAnomaly and the graph page under an additive -inf", "[
   CHECK(compare([](const Inputs& in) { return softmax(in[0] + additive(), -1); }, reference,
                 {scores()})
             .ok);
-  // An infinity that reaches a loss is an anomaly still.
+  // An infinity that reaches a loss is still an anomaly.
   const DetectAnomaly guard;
   CHECK_THROWS_AS(sum(log(leaf({0.0, 1.0}))), AnomalyError);
   CHECK_THROWS_AS(exp(tensor({1000.0, 1.0})), AnomalyError);

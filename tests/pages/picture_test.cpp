@@ -1,4 +1,4 @@
-// Pictures: what is drawn, and where.
+// Pictures: their elements and positions.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// The texts between `start`, then `from` in the same element, and `to`.
+/// The texts between `from` and `to`, in elements with `start`.
 Texts all(const std::string& text, const std::string& start, const std::string& from,
           const std::string& to) {
   Texts found;
@@ -48,8 +48,7 @@ std::string path_of(const std::string& svg, const std::string& color) {
   return found.empty() ? "" : found.back();
 }
 
-/// Whether the attributes behind an element's name are name='value', with what XML asks to escape
-/// escaped.
+/// Whether the attributes after an element's name are name='value', with XML's escapes.
 bool well_formed_attributes(const std::string& tag, std::size_t at) {
   while (at < tag.size() && tag.substr(at) != " ") {
     const std::size_t value = tag.find("='", at), end = tag.find('\'', value + 2);
@@ -117,7 +116,7 @@ TEST_CASE("picture: text for XML") {
   CHECK(well_formed("<svg a='1' b='2'><g/>&#60;</svg>"));
 }
 
-TEST_CASE("picture: a picture becomes as large as what is in it") {
+TEST_CASE("picture: a picture grows with its contents") {
   Svg svg(100, 50);
   svg.text(0, 25, "left of it", "end");
   svg.text_upwards(50, 60, "below", "end");
@@ -243,7 +242,7 @@ TEST_CASE("picture: a line chart") {
     CHECK(has(words(svg), text));
   CHECK(svg.find("<svg x='-8' width='216' height='100' viewBox='-8 0 216 100'") != svg.npos);
 
-  // A part that is cut off does not widen the other end.
+  // A clipped part does not widen the other end.
   const Texts cut = words(line_chart({{"", {0, 1, 2}, {2, 1, 1e9}}}, {.y_high = 3}));
   CHECK((has(cut, "1.0") && has(cut, "3.0") && !has(cut, "0.5")));
 

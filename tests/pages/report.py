@@ -31,7 +31,7 @@ def make_run(folder, steps, rate, config):
         if i % 250 == 249:
             row["val_loss"] = 1.6 + 2.5 * math.exp(-rate * i)
         rows.append(row)
-    rows[1234]["grad_norm"] = 512.25  # beyond the chart, and still an extreme that hovering finds
+    rows[1234]["grad_norm"] = 512.25  # beyond the chart, but hovering finds it
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "config.json").write_text(json.dumps(config))
     return rows
@@ -133,7 +133,7 @@ def look_at_comparison(path, rows):
         with browser.Page(path, **options) as page:
             heads = [cell.text for cell in page.all("th[scope=col]")]
             assert len(set(heads)) == 3 and heads[1] == "one/run" and heads[2] == "two/run", heads
-            assert page.driver.title == "3 runs beside each other"
+            assert page.driver.title == "3 runs compared"
             shoot(page, f"compare-{name}.png")
             hover(page, 0, 0.5)
             for head in heads:

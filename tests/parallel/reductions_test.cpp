@@ -1,5 +1,5 @@
 // Shards give the loss and the gradients of the whole batch for every reduction of the catalogue's
-// losses, with targets that do not count and weights of classes.
+// losses, with ignored targets and class weights.
 
 #include <atomic>
 #include <functional>
@@ -16,8 +16,8 @@
 
 namespace {
 
-// A loss of logits (N, 5), class ids (N), where -100 does not count, and numbers (N, 5) between 0
-// and 1.
+// A loss of logits (N, 5), class ids (N), where -100 is ignored, and numbers (N, 5) between 0 and
+// 1.
 struct ReducedLoss {
   std::string name;
   std::function<Tensor(const Tensor&, const Indices&, const Tensor&)> of;
@@ -113,7 +113,7 @@ std::vector<ReducedLoss> losses_of_shards() {
 
 }  // namespace
 
-TEST_CASE("shards of every reduction give what the whole batch gives", "[parallel]") {
+TEST_CASE("shards of every reduction equal the whole batch", "[parallel]") {
   const Tensor w = normal({3, 5}, 1).requires_grad_(), x = normal({9, 3}, 2),
                t = softmax(normal({9, 5}, 3), -1);
   const Indices some{1, -100, 4, 0, 2, -100, -100, 3, 1};

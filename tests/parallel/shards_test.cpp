@@ -1,4 +1,4 @@
-// Gradients of a batch that is cut into shards: those of the whole batch, whatever the threads.
+// Gradients of a sharded batch equal those of the whole batch, on any number of threads.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -75,19 +75,19 @@ TEST_CASE("shards give the same bits on any number of threads", "[parallel]") {
   for (const std::size_t n : {1, 2, 3, 4, 8, 16}) {
     const Threads threads(n);
     const double now = parallel::backward(loss_of(model), x, y);
-    const auto here = gradients(model);
+    const auto found = gradients(model);
     if (first.empty()) {
-      first = here;
+      first = found;
       loss = now;
     }
     CHECK(now == loss);
-    CHECK(here == first);
+    CHECK(found == first);
     CHECK(parallel::mean_loss(loss_of(model), x, y) == loss);
   }
 }
 
-TEST_CASE("a loss that draws runs whole, and draws what it would have drawn", "[parallel]") {
-  // From a generator of the caller's, too, and where only a kept normal would have been taken.
+TEST_CASE("a loss that draws runs whole, with the same draws", "[parallel]") {
+  // Also from a generator of the caller's, and if only a kept normal would be taken.
   const Tensor w = ones({3}).requires_grad_();
   const Tensor rows = randn({8, 3});
   Generator mine(4), other(4);
@@ -152,13 +152,13 @@ TEST_CASE("a batch is cut in spite of dropout, with the whole batch's masks", "[
   whole.backward();
   const auto expected = gradients(model);
   for (const std::size_t shards : {2, 3, 4, 7}) {
-    const auto [loss, here] = in_shards(shards, 2);
+    const auto [loss, found] = in_shards(shards, 2);
     CHECK(loss == Approx(whole.item()).epsilon(1e-14));
-    CHECK(largest_difference(here, expected) < 1e-15);
+    CHECK(largest_difference(found, expected) < 1e-15);
   }
   if (XGRAD_SANITIZER)  // a child may start no threads
     return;
-  // A child that is forked draws the same.
+  // A forked child draws the same.
   const pid_t child = ::fork();
   if (child == 0) {
     default_generator() = before;
@@ -198,7 +198,7 @@ TEST_CASE("masks that are not of a shard's rows, or not drawn by all shards alik
         default_generator() = seeded;
         return (dropout(rows, 0.5) * w).mean();
       },
-      // a refusal that the loss catches
+      // a DrawRefused that the loss catches
       [&](const Tensor& rows) {
         Tensor noise = zeros({rows.size(0), 3});
         try {
@@ -207,7 +207,7 @@ TEST_CASE("masks that are not of a shard's rows, or not drawn by all shards alik
         }
         return ((rows + noise) * w).mean();
       },
-      // what is computed again with the generator set back, as checkpointing does
+      // recomputation with the generator set back, as in checkpointing
       [&](const Tensor& rows) {
         const Generator before = default_generator();
         const Tensor first = dropout(rows, 0.5);
@@ -334,7 +334,7 @@ TEST_CASE("a shard that throws leaves every gradient as it was", "[parallel]") {
   CHECK(parallel::backward(mean, x) == Approx(14));
 }
 
-TEST_CASE("what cannot be cut is refused", "[parallel]") {
+TEST_CASE("batches that cannot be sharded are rejected", "[parallel]") {
   const Tensor w = ones({2}).requires_grad_();
   const auto loss = [&](const Tensor& x, const Indices&) { return (x * w).mean(); };
   CHECK_THROWS_WITH(
@@ -369,7 +369,7 @@ TEST_CASE("two threads cut batches over the same leaves at once", "[parallel]") 
   CHECK(largest_difference(gradients(model), expected) < 1e-5);
 }
 
-TEST_CASE("what a hook gives or keeps is not added to", "[parallel]") {
+TEST_CASE("a hook's result is not accumulated into", "[parallel]") {
   Tensor w = ones({4}).requires_grad_();
   const Tensor constant = ones({4});
   const Tensor x = arange(0, 8);

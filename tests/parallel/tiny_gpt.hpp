@@ -1,5 +1,5 @@
 #pragma once
-// For tests of shards: a model and batches of it, and the bits of its gradients.
+// A small model with batches, and the bits of its gradients, for tests of shards.
 
 #include <algorithm>
 #include <string>
@@ -56,7 +56,7 @@ inline std::string bits_of(const nn::StateDict& state) {
   return bits;
 }
 
-// The bytes of all gradients, which are cleared.
+// Returns the bytes of all gradients and clears them.
 inline std::string take_gradients(const nn::StateDict& parameters) {
   nn::StateDict gradients;
   for (auto [name, p] : parameters) {

@@ -1,5 +1,5 @@
-// Adafactor, whose state has not its parameter's shape.  Shazeer and Stern, 2018, as PyTorch has
-// it.
+// Adafactor, whose state does not have its parameter's shape.  Shazeer and Stern, 2018, as in
+// PyTorch.
 
 #include <algorithm>
 #include <cmath>

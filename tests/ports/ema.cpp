@@ -1,4 +1,4 @@
-// Averages of weights, which follow each step and evaluate.
+// Averages of weights, updated in each step and used for evaluation.
 
 #include "ports/port.hpp"
 

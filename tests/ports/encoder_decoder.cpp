@@ -1,5 +1,5 @@
-// A translator: an encoder, and a decoder that reads it by cross-attention.  Vaswani et al., 2017,
-// with norms first.
+// A translator: an encoder, and a decoder with cross-attention to it.  Vaswani et al., 2017, with
+// norms first.
 
 #include "ports/port.hpp"
 

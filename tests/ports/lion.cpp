@@ -1,4 +1,4 @@
-// Lion, the library's and one that a reader of the paper writes.  Chen et al., 2023, algorithm 2.
+// Lion: the library's, and one written from the paper.  Chen et al., 2023, algorithm 2.
 
 #include "ports/port.hpp"
 

@@ -1,5 +1,5 @@
-// A language model with an LSTM, trained on a text in chunks: each goes on in the state of the
-// chunk before.
+// A language model with an LSTM, trained on a text in chunks, each from the final state of the one
+// before.
 
 #include "ports/port.hpp"
 

@@ -1,5 +1,5 @@
-// A mixture of experts, two for each row.  Shazeer et al., 2017; the balance is that of Fedus et
-// al., 2021.
+// A mixture of experts, two for each row.  Shazeer et al., 2017; the balance loss is that of Fedus
+// et al., 2021.
 
 #include "ports/port.hpp"
 
@@ -15,7 +15,7 @@ struct MixtureOfExperts {
     for (std::size_t e = 0; e < n; ++e)
       experts.push_back({nn::Linear(width, hidden), nn::GELU{}, nn::Linear(hidden, width)});
   }
-  // The experts' output, and how unevenly they are used.
+  // The experts' output, and a measure of their uneven use.
   std::pair<Tensor, Tensor> operator()(const Tensor& x) const {
     const Tensor p = router(x).softmax(-1);
     auto [weights, chosen] = p.topk(2);

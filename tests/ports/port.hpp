@@ -1,5 +1,5 @@
 #pragma once
-// A port is compared with PyTorch's numbers in ports.safetensors, by the names in ports.py.
+// Compares a port with PyTorch's numbers in ports.safetensors, by the names in ports.py.
 
 #include <functional>
 #include <string>
@@ -57,7 +57,7 @@ class Port {
   std::vector<GoldenComparison> found_;
 };
 
-/// Runs a port in each dtype that there are numbers for.  It must ask for all of them.
+/// Runs a port in each dtype with numbers.  It must use all of them.
 void run_port(const std::string& name, const std::function<void(Port&)>& port);
 
 }  // namespace xgrad::testing

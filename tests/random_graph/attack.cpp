@@ -39,7 +39,7 @@ void demand_mode() {
          "the mode is not what it was");
 }
 
-Numbers times(double factor, Numbers xs) {
+Doubles times(double factor, Doubles xs) {
   for (double& x : xs)
     x *= factor;
   return xs;
@@ -75,8 +75,8 @@ void Watch::graphs_of(const std::vector<Tensor>& ys) {
   };
   for (const Tensor& y : ys)
     if (y.defined()) {
-      discover(y.impl().node);
-      values_.push_back(y.impl().value);
+      discover(y.identity().node);
+      values_.push_back(y.identity().value);
     }
   for (std::size_t i = 0; i < found.size(); ++i) {
     const std::shared_ptr<Node> node = found[i];  // found grows
@@ -99,9 +99,9 @@ Graph Attack::run(const std::vector<Tensor>& inputs, const After& after) {
   return graph;
 }
 
-std::vector<Numbers> Attack::expected_gradients() const {
+std::vector<Doubles> Attack::expected_gradients() const {
   const auto arrives = reached(program);
-  std::vector<Numbers> result(program.inputs.size());
+  std::vector<Doubles> result(program.inputs.size());
   for (std::size_t i = 0; i < result.size(); ++i)
     if (arrives[i])
       result[i] = reference_gradient(program, i);
@@ -117,7 +117,7 @@ std::vector<std::size_t> Attack::reached_steps() const {
   return result;
 }
 
-void Attack::compare(const Tensor& x, const Numbers& expected, const std::string& what) {
+void Attack::compare(const Tensor& x, const Doubles& expected, const std::string& what) {
   demand(std::cmp_equal(x.numel(), expected.size()),
          what + " has shape " + xgrad::to_string(x.shape()));
   double scale = 1, error = 0;
@@ -133,14 +133,14 @@ void Attack::compare(const Tensor& x, const Numbers& expected, const std::string
   worst_error = std::max(worst_error, error);
 }
 
-void Attack::compare(const Tensor& x, const Numbers& expected, bool arrives,
+void Attack::compare(const Tensor& x, const Doubles& expected, bool arrives,
                      const std::string& what) {
   demand(x.defined() == arrives, what + (arrives ? " is undefined" : " should be undefined"));
   if (arrives)
     compare(x, expected, what);
 }
 
-void Attack::compare_all(const std::vector<Tensor>& inputs, const std::vector<Numbers>& expected,
+void Attack::compare_all(const std::vector<Tensor>& inputs, const std::vector<Doubles>& expected,
                          double factor, const std::string& what) {
   for (std::size_t i = 0; i < expected.size(); ++i)
     compare(inputs[i].grad(), times(factor, expected[i]), !expected[i].empty(),

@@ -26,13 +26,13 @@ bool throws(const F& f) {
   return false;
 }
 
-/// The gradients of leaves as they are now: copies, which later runs do not touch.
+/// Copies of the leaves' current gradients, which later runs do not change.
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& leaves);
 void demand_same(const std::vector<Tensor>& now, const std::vector<Tensor>& before,
                  const std::string& what);
 /// Demands that gradients are enabled and there is no observer.
 void demand_mode();
-Numbers times(double factor, Numbers xs);
+Doubles times(double factor, Doubles xs);
 
 /// A program that has run on Tensors.
 struct Graph {
@@ -58,7 +58,7 @@ class Watch {
   std::vector<std::weak_ptr<const Value>> values_;
 };
 
-/// A program that a property is tried with.
+/// A program under test.
 struct Attack {
   const Program& program;
   Random random;
@@ -68,15 +68,15 @@ struct Attack {
   /// Runs the program, and watches its graph.
   Graph run(const std::vector<Tensor>& inputs, const After& after = {});
   /// The gradient of every input, by plain loops; empty for those that get none.
-  std::vector<Numbers> expected_gradients() const;
-  /// The results of steps that a gradient arrives at; never empty.
+  std::vector<Doubles> expected_gradients() const;
+  /// The results of steps that a gradient reaches; never empty.
   std::vector<std::size_t> reached_steps() const;
 
-  void compare(const Tensor& x, const Numbers& expected, const std::string& what);
-  /// A gradient, or none where none should have arrived.
-  void compare(const Tensor& x, const Numbers& expected, bool arrives, const std::string& what);
-  /// The grad() of all inputs, each `factor` times what is expected.
-  void compare_all(const std::vector<Tensor>& inputs, const std::vector<Numbers>& expected,
+  void compare(const Tensor& x, const Doubles& expected, const std::string& what);
+  /// A gradient where one arrives, undefined where none may.
+  void compare(const Tensor& x, const Doubles& expected, bool arrives, const std::string& what);
+  /// Checks the grad() of all inputs against `factor` times the expected gradients.
+  void compare_all(const std::vector<Tensor>& inputs, const std::vector<Doubles>& expected,
                    double factor, const std::string& what);
 };
 

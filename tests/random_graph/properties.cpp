@@ -49,7 +49,7 @@ void right_gradients(Attack& a) {
   for (const std::size_t at : kept)
     a.compare(registers[at].grad(), reference_gradient(p, at), "grad of " + name_of(at));
 
-  // grad() gives the same, for results of steps too, and fills in nothing
+  // grad() gives the same, also for results of steps, and fills no grad()
   const auto before = gradients_of(inputs);
   std::vector<std::size_t> wanted;
   std::vector<Tensor> xs;
@@ -60,7 +60,7 @@ void right_gradients(Attack& a) {
     }
   const auto g = graph.grad(xs);
   for (std::size_t k = 0; k < wanted.size(); ++k)
-    a.compare(g[k], arrives[wanted[k]] ? reference_gradient(p, wanted[k]) : Numbers{},
+    a.compare(g[k], arrives[wanted[k]] ? reference_gradient(p, wanted[k]) : Doubles{},
               arrives[wanted[k]], "grad(): " + name_of(wanted[k]));
   demand_same(gradients_of(inputs), before, "grad() changed");
 }
@@ -116,7 +116,7 @@ void constant_parts(Attack& a) {
     demand(graph.registers[at].requires_grad() == may[at], "requires_grad of " + name_of(at));
   graph.backward({.retain_graph = true});
   a.compare_all(graph.inputs, a.expected_gradients(), 1, "with constant parts");
-  // The same program, with the values of its constant steps put in as constants.
+  // The same program, with its constant steps replaced by their values.
   const Graph replaced = a.run(tensors(p), [&](std::size_t at, const Tensor& y) {
     const Step& step = p.steps[at - p.inputs.size()];
     return step.flow == Flow::differentiable ? y : clone(graph.registers[at].detach());
@@ -185,7 +185,7 @@ void exceptions(Attack& a) {
   graph.backward({.retain_graph = true});
   a.compare_all(inputs, expected, has_gradients ? 2 : 1, "tried again");
 
-  // without retain_graph a part of the graph is gone: an error, or a right gradient if none of it
+  // without retain_graph a part of the graph is freed: an error, or a right gradient if none of it
   // is needed
   armed = true;
   demand_thrown([&] { graph.backward(); });
@@ -208,7 +208,7 @@ void roots_and_unused(Attack& a) {
   for (std::size_t k = 0; k < ys.size(); ++k)
     xgrad::backward({ys[k]}, {.grad_outputs = {vs[k]}, .retain_graph = true});
   a.compare_all(inputs, a.expected_gradients(), 1, "one root after the other");
-  // without allow_unused, an input that is not reached is an error
+  // without allow_unused, an unreached input is an error
   const auto before = gradients_of(inputs);
   Tensor stranger = ones({2}, DType::float64).requires_grad_();
   inputs.push_back(stranger);
@@ -221,7 +221,7 @@ void roots_and_unused(Attack& a) {
   }
   demand(!graph.grad({stranger}, {.retain_graph = true})[0].defined(), "a gradient from nowhere");
   inputs.pop_back();
-  // a root without a graph is an error, wherever it stands
+  // a root without a graph is an error in any position
   const auto place = static_cast<std::ptrdiff_t>(a.random.below(ys.size() + 1));
   ys.insert(ys.begin() + place, ones({2}, DType::float64));
   vs.insert(vs.begin() + place, ones({2}, DType::float64));
@@ -243,7 +243,7 @@ void second_order(Attack& a) {
       first.push_back(x.grad());
   }
   a.watch.graphs_of(first);
-  std::vector<Numbers> direction;
+  std::vector<Doubles> direction;
   std::vector<std::size_t> at;  // of each leaf
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     direction.emplace_back(graph.inputs[i].numel());
@@ -349,7 +349,7 @@ void hooks(Attack& a) {
   a.compare_all(graph.inputs, Attack{p, a.random}.expected_gradients(), 1, "with hooks");
   for (const auto& [at, call] : calls) {
     demand(call.times == 1, "hook of " + name_of(at) + " was not called once");
-    const Numbers after = reference_gradient(p, at);
+    const Doubles after = reference_gradient(p, at);
     const double scale = p.steps[at - p.inputs.size()].gradient_scale;
     a.compare(call.gradient, times(1 / scale, after), "what the hook of " + name_of(at) + " got");
     a.compare(graph.registers[at].grad(), after, "grad of " + name_of(at));

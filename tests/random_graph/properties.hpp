@@ -12,17 +12,17 @@ struct Attack;
 
 struct Property {
   const char* name;
-  void (*holds)(Attack&);  ///< throws if it does not
-  double constants;        ///< share of steps that let no gradient through
+  void (*holds)(Attack&);  ///< throws if it does not hold
+  double constants;        ///< share of steps without a gradient
 };
 const std::vector<Property>& properties();
 
 struct Outcome {
   std::string violation;   ///< empty if the property holds
-  double worst_error = 0;  ///< of what was compared, relative to the largest magnitude, or to 1
+  double worst_error = 0;  ///< of compared values, relative to the largest magnitude, or to 1
   std::size_t nodes = 0;   ///< of the graphs that were made
 };
-/// Tries a property.  That all nodes and values of all graphs are gone afterwards is part of each.
+/// Tests a property, and that all nodes and values of all graphs are freed afterwards.
 Outcome attempt(const Property& property, const Random& random, const Program& program);
 
 }  // namespace xgrad::testing

@@ -1,10 +1,10 @@
 #pragma once
-// Random programs to attack the engine with.
+// Random programs that attack the engine.
 //
-// A Program is a list of steps over a file of registers: the inputs come first, then the result of
-// each step.  It is read twice: by run(), with Tensors and the ops of the catalogue, and by
-// reference_*(), with plain loops over vectors of dual numbers (forward mode), which know nothing
-// of Tensors, graphs or backward formulas.
+// A Program is a list of steps over a file of registers: first the inputs, then the result of each
+// step.  Two interpreters execute it: run(), with Tensors and the ops of the catalogue, and
+// reference_*(), with plain loops over vectors of dual numbers (forward mode), which does not use
+// Tensors, graphs or backward formulas.
 
 #include <cstdint>
 #include <functional>
@@ -20,8 +20,7 @@ namespace xgrad::testing {
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
-  /// Choices that these bytes make, one byte or two at a time, as long as they last.  They must
-  /// live as long as this.
+  /// Choices from these bytes, one or two at a time, until they run out.  They must outlive this.
   explicit Random(std::string_view bytes) : bytes_(bytes) {}
 
   std::size_t below(std::size_t n) {
@@ -50,7 +49,7 @@ class Random {
   std::string_view bytes_;
 };
 
-// The ops of a program, and what their names are in to_string().
+// The ops of a program, with names that to_string() prints.
 // clang-format off
 #define XGRAD_RANDOM_GRAPH_OPS(X) \
   /* of one operand, elementwise */ \
@@ -74,7 +73,7 @@ enum class Op { XGRAD_RANDOM_GRAPH_OPS(X) count };
 #undef X
 const char* to_string(Op op);
 
-/// How gradients go through a step.
+/// How gradients pass through a step.
 enum class Flow {
   differentiable,
   detached,  ///< the result is detached
@@ -118,14 +117,14 @@ struct ProgramOptions {
   std::size_t most_steps = 24;
   double constants = 0;  ///< probability that a step is detached or runs under NoGrad
 };
-/// Smooth at its inputs: no value is near a kink of the op that uses it.  At least one root is the
-/// result of a step that an input with requires_grad leads to.
+/// Smooth at its inputs: no value is near a kink of an op that uses it.  At least one root is the
+/// result of a step that depends on an input with requires_grad.
 Program random_program(Random& random, const ProgramOptions& options = {});
 Program random_program(std::uint64_t seed, const ProgramOptions& options = {});
 /// One line for each input, step and root.
 std::string to_string(const Program& program);
 
-/// Which registers require a gradient, and at which of these one of the roots arrives: by the
+/// The registers that require a gradient, and those that a root's gradient reaches: by the
 /// program's structure alone.
 std::vector<bool> differentiable(const Program& program);
 std::vector<bool> reached(const Program& program);
@@ -144,21 +143,21 @@ Tensor run_step(const Step& step, const std::vector<Tensor>& registers);
 
 // ---- by plain loops (reference.cpp) ----
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 /// The shape and the values of all registers.
 struct Plane {
   Shape shape;
-  Numbers values;
+  Doubles values;
 };
 std::vector<Plane> reference_values(const Program& program);
 /// The same for one step, given all registers before it.
 Plane reference_step(const Step& step, const std::vector<Plane>& registers);
 /// d L / d register, where L = sum over the roots of <cotangent, root>: one run of the program for
 /// each element of the register.
-Numbers reference_gradient(const Program& program, std::size_t at);
+Doubles reference_gradient(const Program& program, std::size_t at);
 /// d² L / d input d direction: how the gradient of the input changes along a direction in the space
 /// of all inputs, one vector for each.
-Numbers reference_second(const Program& program, std::size_t input,
-                         const std::vector<Numbers>& direction);
+Doubles reference_second(const Program& program, std::size_t input,
+                         const std::vector<Doubles>& direction);
 
 }  // namespace xgrad::testing

@@ -1,8 +1,7 @@
-// Random programs (random_graph.hpp), and what must be true of each (properties.cpp).
+// Random programs (random_graph.hpp), and properties that each must have (properties.cpp).
 //
-// A failure prints the seed and the smallest program that the seed fails with.
-// xgrad_tests "[.soak]" tries tens of thousands more: XGRAD_SOAK_DAGS programs of each property,
-// from seed XGRAD_SOAK_SEED on.
+// A failure prints the seed and its smallest failing program.  xgrad_tests "[.soak]" tries tens of
+// thousands more: XGRAD_SOAK_DAGS programs of each property, from seed XGRAD_SOAK_SEED on.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +18,7 @@ using namespace xgrad::testing;
 
 namespace {
 
-// The failure of this seed's program, if there is one, with the smallest program that shows it.
+// The failure of this seed's program, if there is one, with its smallest failing version.
 std::string complaint(const Property& property, std::uint64_t seed) {
   ProgramOptions options{.constants = property.constants};
   const std::size_t most = options.most_steps;
@@ -152,7 +151,7 @@ TEST_CASE("random graphs: the reference against central differences", "[random-g
       return sum;
     };
     const std::size_t input = seed % p.inputs.size();
-    const Numbers gradient = reference_gradient(p, input);
+    const Doubles gradient = reference_gradient(p, input);
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       double& x = p.inputs[input].values[i];
       const double before = x, eps = 1e-5;
@@ -165,10 +164,10 @@ TEST_CASE("random graphs: the reference against central differences", "[random-g
       worst = std::max(worst, std::abs(gradient[i] - numeric) / std::max(1.0, std::abs(numeric)));
     }
     // second derivatives, as differences of the first ones
-    std::vector<Numbers> direction;
+    std::vector<Doubles> direction;
     for (const Input& in : p.inputs)
-      direction.push_back(Numbers(in.values.size(), 0.7));
-    const Numbers second = reference_second(p, input, direction);
+      direction.push_back(Doubles(in.values.size(), 0.7));
+    const Doubles second = reference_second(p, input, direction);
     const auto shifted = [&](double by) {
       Program q = p;
       for (std::size_t k = 0; k < q.inputs.size(); ++k)
@@ -176,7 +175,7 @@ TEST_CASE("random graphs: the reference against central differences", "[random-g
           q.inputs[k].values[i] += by * direction[k][i];
       return reference_gradient(q, input);
     };
-    const Numbers above = shifted(1e-5), below = shifted(-1e-5);
+    const Doubles above = shifted(1e-5), below = shifted(-1e-5);
     for (std::size_t i = 0; i < second.size(); ++i) {
       const double numeric = (above[i] - below[i]) / 2e-5;
       worst = std::max(worst, std::abs(second[i] - numeric) / std::max(1.0, std::abs(numeric)));

@@ -23,7 +23,7 @@ bool broadcast_together(const Shape& a, const Shape& b, std::size_t skip_last = 
   return true;
 }
 
-// Draws one step after the other; what does not fit is drawn again.
+// Draws steps one after the other, and redraws those that do not fit.
 class Maker {
  public:
   Maker(Random& random, const ProgramOptions& options) : random_(random), options_(options) {}
@@ -306,7 +306,7 @@ class Maker {
                            [](double v) { return std::abs(v) > gap; });
       }
       case Op::amax: {  // no two values are close, in a group or not
-        Numbers sorted = x.values;
+        Doubles sorted = x.values;
         std::sort(sorted.begin(), sorted.end());
         for (std::size_t i = 1; i < sorted.size(); ++i)
           if (sorted[i] - sorted[i - 1] <= gap)
@@ -319,7 +319,7 @@ class Maker {
       }
       case Op::prod:
         return all_of_x([](double v) { return std::abs(v) > 0.1; });
-      default:  // var of one element is NaN, which acceptable() refuses
+      default:  // var of one element is NaN, which acceptable() rejects
         return true;
     }
   }

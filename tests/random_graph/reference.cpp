@@ -302,9 +302,9 @@ Plane reference_step(const Step& step, const std::vector<Plane>& registers) {
   return {y.shape, y.at};
 }
 
-Numbers reference_gradient(const Program& program, std::size_t at) {
+Doubles reference_gradient(const Program& program, std::size_t at) {
   using T = Dual<double>;
-  Numbers gradient(numel(program.shape(at)));
+  Doubles gradient(numel(program.shape(at)));
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     const auto seed = [&](std::size_t made, std::vector<T>& cells) {
       if (made != at)
@@ -318,10 +318,10 @@ Numbers reference_gradient(const Program& program, std::size_t at) {
   return gradient;
 }
 
-Numbers reference_second(const Program& program, std::size_t input,
-                         const std::vector<Numbers>& direction) {
+Doubles reference_second(const Program& program, std::size_t input,
+                         const std::vector<Doubles>& direction) {
   using T = Dual<Dual<double>>;
-  Numbers result(numel(program.shape(input)));
+  Doubles result(numel(program.shape(input)));
   for (std::size_t i = 0; i < result.size(); ++i) {
     const auto seed = [&](std::size_t made, std::vector<T>& cells) {
       if (made < program.inputs.size())

@@ -147,7 +147,7 @@ Tensor apply(const Step& step, const std::vector<Tensor>& registers) {
 
 }  // namespace
 
-Tensor tensor_of(const Shape& shape, const Numbers& values) {
+Tensor tensor_of(const Shape& shape, const Doubles& values) {
   auto a = empty_array<double>(shape);
   std::copy(values.begin(), values.end(), a.begin());
   return Tensor(std::move(a));

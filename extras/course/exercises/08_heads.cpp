@@ -6,7 +6,7 @@
 
 using namespace exercise;
 
-// qkv (B, T, 3C): q, k and v beside each other, C = H D -> (B, T, C)
+// qkv (B, T, 3C): q, k and v concatenated, C = H D -> (B, T, C)
 Tensor my_heads(const Tensor& qkv, std::size_t n_head) {
   const std::size_t b = qkv.size(0), t = qkv.size(1), c = qkv.size(2) / 3, d = c / n_head;
   const auto split = [&](const Tensor& x) -> Tensor {  // (B, T, C) -> (B, H, T, D)

@@ -8,8 +8,8 @@
 
 inline const std::string learn = XGRAD_LEARN;
 
-/// The output of `learn check`, and its exit code.  It may take minutes on a busy machine; the
-/// limit of 20 seconds has a test of its own.
+/// The output of `learn check`, and its exit code.  It may take minutes on a busy machine; a
+/// separate test covers the limit of 20 seconds.
 inline Result check_file(const TemporaryFolder& folder, const std::string& stage,
                          const std::string& file, const Arguments& more = {"--seconds", "300"}) {
   Arguments words = {learn, "check", stage, file};
@@ -25,7 +25,7 @@ inline Result check_text(const TemporaryFolder& folder, const std::string& stage
   return check_file(folder, stage, file, more);
 }
 
-/// The exercise `name` as it is given, and as its solution makes it.
+/// The exercise `name` as given, and with its solution.
 inline std::string exercise_text(const std::string& name) {
   return read_bytes(source_dir + "/extras/course/exercises/" + name + ".cpp");
 }

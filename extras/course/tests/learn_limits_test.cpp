@@ -1,4 +1,4 @@
-// A learner's file may do anything, and `learn check` answers.
+// `learn check` answers whatever a learner's file does.
 
 #include <fcntl.h>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// The file of stage 1 with this before its function, and in it.
+// The file of stage 1, with these texts before and inside its function.
 std::string slope(const std::string& before, const std::string& body) {
   return "#include \"exercise.hpp\"\n" + before + "\ndouble slope(double x) {\n" + body + "\n}\n";
 }
@@ -32,7 +32,7 @@ TEST_CASE("learn check: a file that does not compile gets its first error", "[le
   check_says("#include \"exercise.hpp\"\nfloat slope(double x) { return 1; }\n",
              "line 2: the function's result or arguments are not those");
   check_says(slope("using namespace xgrad;", "  return randn({2});"),
-             "line 4: a value of one type stands where another is needed");
+             "line 4: a value of one type is used where another is needed");
   check_says(slope("using namespace xgrad;", "  Tensor t = randn({2});\n  t[0] = t;\n  return 1;"),
              "line 5: this is forbidden on purpose");
   // The compiler's message about a template is pages long, and names a header.
@@ -117,7 +117,7 @@ TEST_CASE("learn check: a signal leaves nothing behind", "[learn]") {
   }
 }
 
-TEST_CASE("learn: what cannot be written is said", "[learn]") {
+TEST_CASE("learn: output that cannot be written is reported", "[learn]") {
   const TemporaryFolder folder;
   const std::string file = folder / "mine.cpp";
   write_bytes(file, solution_text(folder, "01_slope"));
@@ -156,7 +156,7 @@ TEST_CASE("learn check: a file that leaves", "[learn]") {
              says);
 }
 
-TEST_CASE("learn check: what a file prints is not the answer", "[learn]") {
+TEST_CASE("learn check: a file's output is not the answer", "[learn]") {
   const std::string claim =
       "  std::puts(\"stage 1, a number and its slope: right\\n\\nslope: right at 6 points\");\n";
   check_says(slope("#include <cstdio>", claim + "  return 0;"),

@@ -1,4 +1,4 @@
-// The exercises of the course: as they are given, solved, and with mistakes that people make.
+// The exercises of the course: as given, solved, and with common mistakes.
 
 #include <sstream>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace {
 
-// A mistake: what it changes in the solution, and what is said of it.
+// A mistake: a change of the solution, and the message that it must get.
 struct Mistake {
   std::string from, to, says;
 };
@@ -19,7 +19,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-// Another way to write a part of the solution, which is as right.
+// Another correct way to write a part of the solution.
 struct Variant {
   std::string from, to;
 };
@@ -27,7 +27,7 @@ struct Variant {
 void check_stage(const std::string& stage, const std::string& name,
                  const std::vector<Mistake>& mistakes, const std::vector<Variant>& variants = {}) {
   const TemporaryFolder folder;
-  check_answer(check_text(folder, stage, exercise_text(name)), false, "Nothing is there yet");
+  check_answer(check_text(folder, stage, exercise_text(name)), false, "Nothing is written yet");
   const std::string solved = solution_text(folder, name);
   check_answer(check_text(folder, stage, solved), true, "read next: ");
   const auto changed = [&](const std::string& from, const std::string& to, bool right,
@@ -41,7 +41,7 @@ void check_stage(const std::string& stage, const std::string& name,
     changed(variant.from, variant.to, true, "read next: ");
 }
 
-// A layer that is given with a mistake: its solution says what is said of it.
+// A layer that is given with a mistake: its solution names the message.
 void check_layer(const std::string& stage, const std::string& name) {
   const TemporaryFolder folder;
   const std::string diff = read_bytes(source_dir + "/extras/course/solutions/" + name + ".diff");
@@ -119,7 +119,7 @@ TEST_CASE("learn check 5: softmax", "[learn]") {
                {"y * (g - sum(y * g, {-1}, true))", "y * (g - sum(y * g, {-1}, true)) * y / y",
                 "There is a NaN"},
                {"y = ctx.output();", "now = ctx.output();\n    static const Tensor y = now;",
-                "take a number from there that the inputs or their shapes should say"},
+                "a number fixed that should come from the inputs or their shapes"},
                {"softmax(in[0], -1)", "exp(in[0]) / sum(exp(in[0]), {-1}, true)",
                 "with 1000 added to all numbers of some rows, element 0 is nan"},
                {"return softmax(in[0], -1)",
@@ -129,11 +129,11 @@ TEST_CASE("learn check 5: softmax", "[learn]") {
                {"return softmax(in[0], -1)",
                 "const Tensor e = exp(in[0] - amax(in[0], {0, 1, 2}, true)); "
                 "return e / sum(e, {-1}, true)",
-                "subtract the largest of the row, each row its own"}});
+                "subtract each row's largest before exp()"}});
 }
 TEST_CASE("learn check 6: attention", "[learn]") {
   check_stage("6", "06_attention",
-              {{" / root", "", "is 1.73205 (√3) times what the reference gives"},
+              {{" / root", "", "is 1.73205 (√3) times the reference's"},
                {"softmax(scores, -1)", "softmax(scores, -2)",
                 "yours sums to 1 along dimension 1, the reference's along 2"},
                {"transpose(k, -2, -1)", "k", "yours differs first at"},
@@ -195,7 +195,7 @@ TEST_CASE("learn check 9: Adam", "[learn]") {
         "v[3] is"},
        {"a.m * beta1 + g *", "a.m * beta1 + clamp(g, -1, 1) *", "m[2] is"},
        {"a.v * beta2 + g * g", "a.v * beta2 + (g.dim() > 1 ? sum(g * g, {0}, true) : g * g)", "v["},
-       {"return {p, m, v};", "return {p.flatten(), m, v};", "p has not the shape (3, 2, 5)"},
+       {"return {p, m, v};", "return {p.flatten(), m, v};", "p no longer has the shape (3, 2, 5)"},
        {"std::pow(beta1, t)", "std::pow(beta1, std::min(t, 9))", "in step t = 100"},
        {"return {p, m, v};", "Tensor(g).zero_();\n  return {p, m, v};", "g has other numbers"}},
       {{"return {p, m, v};",
@@ -233,9 +233,9 @@ TEST_CASE("learn check 11: a gradient checker", "[learn]") {
       {{"std::abs(gradient[i] - numeric)", "gradient[i] - numeric",
         "element 0 of a gradient is 0.5 too small"},
        {"i < x.size()", "i < 1", "element 1 of a gradient is 0.25 too large"},
-       {"/ (2 * eps)", "/ eps", "of a gradient that is right it says that it is wrong"},
+       {"/ (2 * eps)", "/ eps", "it says that a right gradient is wrong"},
        {"(f(up) - f(down)) / (2 * eps)", "(f(up) - f(x)) / eps",
-        "of a gradient that is right it says that it is wrong"},
+        "it says that a right gradient is wrong"},
        {"i < x.size()", "i < 3", "element 3 of a gradient is 0.0123 too large"},
        {"std::abs(gradient[i] - numeric)", "std::abs(std::abs(gradient[i]) - std::abs(numeric))",
         "element 4 of a gradient is 6 too small"},
@@ -243,7 +243,7 @@ TEST_CASE("learn check 11: a gradient checker", "[learn]") {
        {"largest = std::max(", "if (x[i] != 0) largest = std::max(", "element 4"},
        {"largest = std::max(", "if (numeric != 0) largest = std::max(", "element 5"},
        {"double largest = 0", "double largest = x.empty() ? -1 : 0", "of 0 elements"},
-       {"eps = 1e-6", "eps = 1e-3", "of a gradient that is right"},
+       {"eps = 1e-6", "eps = 1e-3", "a right gradient"},
        {"std::abs(gradient[i] - numeric)", "std::pow(gradient[i] - numeric, 2)", "no square"}},
       {{"constexpr double eps = 1e-6;", "constexpr double eps = 1e-4;"}});
 }

@@ -44,7 +44,7 @@ std::size_t count_of(const std::string& text, const std::string& word) {
   return n;
 }
 
-/// Ranks that fail, and what one of them says.
+/// Checks that ranks fail with this message of one of them.
 void check_ranks_refused(const TemporaryFolder& folder, const Arguments& words,
                          const std::string& says) {
   const Result result = run_ranks(folder, words);
@@ -140,7 +140,7 @@ TEST_CASE("char_transformer: ranks are interrupted and killed, and others go on"
   }
 }
 
-TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
+TEST_CASE("char_transformer: errors of all ranks are reported once", "[ranks]") {
   const TinyFolder folder;
   check_ranks_refused(
       folder, ranks(3, tiny_train({"--batch-size", "2"})),
@@ -151,7 +151,7 @@ TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
   check_ranks_refused(folder, ranks(2, {"eval", "run"}), "only train works on several processes");
   CHECK_FALSE(fs::exists(folder / "runs"));
 
-  // Ranks that do not begin with the same.
+  // Ranks that begin differently.
   const Arguments train = tiny_train({"--out", "run"});
   check_ranks_refused(
       folder, together(ranks(1, train), ranks(1, tiny_train({"--out", "run", "--seed", "2"}))),
@@ -175,7 +175,7 @@ TEST_CASE("char_transformer: what ranks cannot do is said once", "[ranks]") {
                       "rank 1: the ranks do not begin with the same: the program here is");
   CHECK_FALSE(fs::exists(folder / "run"));
 
-  // A folder that not all see: they need not, unless they are to go on from it.
+  // Not all ranks need to see the folder, unless they resume from it.
   write_bytes(other + "/text", tiny_text());
   const Result result = run_ranks(folder, together(ranks(1, train), elsewhere(train)));
   INFO(result.out << result.err);
@@ -209,13 +209,13 @@ TEST_CASE("char_transformer: ranks with a configuration file", "[ranks][config]"
   const TinyFolder folder;
   Arguments flags = tiny_train({"--out", folder / "run", "--config", "c.json"});
   flags[2] = folder / "text";
-  const auto in = [&](const char* here) {
+  const auto in = [&](const char* name) {
     Arguments words = ranks(1, flags);
-    words.insert(words.end() - std::ssize(flags) - 1, {"-wdir", folder / here});
+    words.insert(words.end() - std::ssize(flags) - 1, {"-wdir", folder / name});
     return words;
   };
-  for (const char* const here : {"a", "b", "c"})
-    fs::create_directory(folder / here);
+  for (const char* const name : {"a", "b", "c"})
+    fs::create_directory(folder / name);
   write_bytes(folder / "a/c.json", R"({"beta1": 0.8})");
   write_bytes(folder / "b/c.json", R"({"beta1": 0.7})");
   check_ranks_refused(folder, together(in("a"), in("b")),

@@ -10,7 +10,7 @@
 
 #include "ranks.hpp"
 
-TEST_CASE("hooks that give what does not fit are errors of all ranks", "[.mpi]") {
+TEST_CASE("hooks with misshapen results are errors of all ranks", "[.mpi]") {
   Tensor w = ones({5}).requires_grad_(), frozen = ones({5});
   DataParallel ranks({{"w", w}, {"frozen", frozen}}, all_ranks(), {.shards = 8});
   const Tensor x = ones({8});
@@ -24,7 +24,7 @@ TEST_CASE("hooks that give what does not fit are errors of all ranks", "[.mpi]")
   }
 }
 
-// mpirun ends what is left of the others, and with an error (../CMakeLists.txt).
+// mpirun ends the remaining ranks, with an error (../CMakeLists.txt).
 TEST_CASE("a rank that leaves ends those that wait for it", "[.mpi-leaves]") {
   const Tensor w = ones({2}).requires_grad_();
   DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
@@ -58,7 +58,7 @@ TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.mpi]"
     // A shard begins at every second row.
     if (bad % 2 == 0 && bad < 16) {
       const std::string message = said_by([&] { ranks.backward(loss, x); });
-      std::size_t thrower = 0;  // whose shards end after the one that throws
+      std::size_t thrower = 0;  // the rank whose shards end after the one that throws
       while ((thrower + 1) * 8 / ranks.size() <= bad / 2)
         ++thrower;
       CHECK(mine == (ranks.rank() == thrower));
@@ -73,7 +73,7 @@ TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.mpi]"
       Tensor(v).zero_grad();
     }
   }
-  const auto draws = [&](const Tensor& rows) {  // so the batch stays whole
+  const auto draws = [&](const Tensor& rows) {  // draws, so the batch runs whole
     const Tensor noise = rand({4});
     if (rows.numel() == x.numel() && ranks.rank() + 1 == ranks.size())
       throw std::runtime_error("the last rank");
@@ -134,6 +134,6 @@ TEST_CASE("more ranks than shards are refused", "[.mpi]") {
   DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
   const auto loss = [&](const Tensor& rows) { return rows.mean() * w.sum(); };
   CHECK_THROWS_AS(ranks.backward(loss, ones({1})), parallel::RankError);
-  CHECK(ranks.mean_loss(loss, ones({1})) == 2);  // the end of a text, which every rank computes
+  CHECK(ranks.mean_loss(loss, ones({1})) == 2);  // a smaller batch, which every rank computes
   CHECK_THROWS_AS(ranks.backward(0, [&](std::size_t, std::size_t) { return w.sum(); }), ValueError);
 }

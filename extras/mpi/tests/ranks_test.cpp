@@ -74,7 +74,7 @@ TEST_CASE("ranks average over the targets that count", "[.mpi]") {
   const auto loss = [&](const Indices& x, const Indices& y) { return model.loss(x, y); };
   const auto [x, all] = tiny_batch(8);
   DataParallel ranks(parameters, all_ranks(), {.shards = 8});
-  for (const bool in_one_shard : {false, true}) {  // of which the other ranks know nothing
+  for (const bool in_one_shard : {false, true}) {  // which other ranks cannot know
     const Indices y =
         in_one_shard
             ? cat({where(x.narrow(0, 0, 1) < 4, -100, all.narrow(0, 0, 1)), all.narrow(0, 1, 7)})
@@ -126,7 +126,7 @@ TEST_CASE("an observer on one rank makes all compute the whole batch", "[.mpi]")
   const auto [x, y] = tiny_batch(8);
   DataParallel ranks(parameters, all_ranks(), {.shards = 8});
   const double whole = loss(x, y).item();
-  for (int i = 0; i < 2 && ranks.size() > 1; ++i) {  // one rank has no other
+  for (int i = 0; i < 2 && ranks.size() > 1; ++i) {  // a single rank has no other
     if (ranks.rank() == 1) {
       const Trace trace;
       CHECK(ranks.backward(loss, x, y) == whole);
@@ -136,7 +136,7 @@ TEST_CASE("an observer on one rank makes all compute the whole batch", "[.mpi]")
   }
 }
 
-TEST_CASE("what a batch gives does not depend on the batches before it", "[.mpi]") {
+TEST_CASE("a batch's result does not depend on the batches before it", "[.mpi]") {
   const Tensor w = ones({3}).requires_grad_();
   DataParallel ranks({{"w", w}}, all_ranks(), {.shards = 8});
   const Tensor x = linspace(0.1, 0.9, 24).reshape({8, 3});
@@ -209,7 +209,7 @@ TEST_CASE("gradients that a loss, a hook or a formula takes for itself go nowher
   CHECK(g.data<float>()[1] == Approx(4 + own));
 }
 
-TEST_CASE("what ranks tell each other", "[.mpi]") {
+TEST_CASE("messages between ranks", "[.mpi]") {
   const parallel::Communicator& world = *all_ranks();
   const std::vector<double> numbers = parallel::gather(world, 10.0 + double(world.rank()));
   REQUIRE(numbers.size() == world.size());

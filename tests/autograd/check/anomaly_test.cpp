@@ -76,21 +76,21 @@ TEST_CASE("DetectAnomaly names the op whose gradient is not finite", "[anomaly]"
              StartsWith("anomaly in the backward of op 1, mine"));
 }
 
-TEST_CASE("DetectAnomaly: what came in broken", "[anomaly]") {
+TEST_CASE("DetectAnomaly: inputs that are not finite", "[anomaly]") {
   Tensor w = ones({2, 2}).requires_grad_();
   set_element(w, 1, not_a_number);
   CHECK_THAT(anomaly([&] {
                linear(ones({3, 2}), w);
              }),
              ContainsSubstring("op 1, linear") &&
-                 ContainsSubstring("input 1 held NaN before: it is a parameter"));
+                 ContainsSubstring("input 1 was already NaN: it is a parameter"));
   set_element(w, 1, std::numeric_limits<double>::infinity());
   CHECK_THAT(anomaly([&] { w * 2.0; }),
-             ContainsSubstring("input 0 held inf before: it is a parameter"));
+             ContainsSubstring("input 0 was already inf: it is a parameter"));
   CHECK_THAT(anomaly([&] {
                tensor({1, not_a_number}) * 2.0;
              }),
-             ContainsSubstring("input 0 held NaN before: it is a constant"));
+             ContainsSubstring("input 0 was already NaN: it is a constant"));
 }
 
 TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
@@ -108,9 +108,9 @@ TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
   };
   clean([&] { return attention(x, {.is_causal = true}).output; });
   clean([&] { return heads(x, x, x, {.is_causal = true}).output; });
-  // a row that sees nothing
+  // a row that is masked completely
   clean([&] { return softmax(masked_fill(x, x < inf, -inf), -1); });
-  // additive masks, and masks by an op of one's own
+  // additive masks, and masks by a user's op
   const Tensor additive = triu(full({4, 4}, -inf), 1);
   clean([&] {
     return softmax(
@@ -129,7 +129,7 @@ TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
         [](Context& ctx) { ctx.add(0, ctx.gradient()); });
     return softmax(masked, -1);
   });
-  // but not where they reach a loss, or become NaN
+  // but not if they reach a loss or become NaN
   CHECK_THAT(anomaly([&] { sum(masked_fill(x, x > 0.0, -inf)); }), ContainsSubstring("op 2, sum"));
   CHECK_THAT(anomaly([&] { log_softmax(masked_fill(x, x < inf, -inf), -1); }),
              ContainsSubstring("op 2, log_softmax"));
@@ -138,7 +138,7 @@ TEST_CASE("DetectAnomaly: infinities that are meant pass", "[anomaly]") {
   (void)hidden;
 }
 
-TEST_CASE("DetectAnomaly: -inf that is meant passes, and what it breaks names the op that made it",
+TEST_CASE("DetectAnomaly: intended -inf passes, and an op that it breaks is named with its maker",
           "[anomaly]") {
   Tensor w = leaf({0.3, -1, 2});
   const Tensor logits = leaf({1, 2, 3, 4});
@@ -157,13 +157,13 @@ TEST_CASE("DetectAnomaly: -inf that is meant passes, and what it breaks names th
   CHECK(anomaly([&] { softmax(log(cumsum(tensor({0, 2, 1}), 0)), -1); }) == nothing_thrown);
   CHECK_THAT(anomaly([&] { sum(from_0() * 2.0); }),
              StartsWith("anomaly in the forward of op 6, sum: the output holds -inf") &&
-                 ContainsSubstring("input 0 held -inf before: op 4, log, made it"));
+                 ContainsSubstring("input 0 was already -inf: op 4, log, made it"));
   CHECK_THAT(anomaly([&] { from_0() - from_0(); }),
              ContainsSubstring("op 9, sub: the output holds NaN, first at (0)") &&
-                 ContainsSubstring("held -inf before: op 4, log, made it") &&
-                 ContainsSubstring("held -inf before: op 8, log, made it"));
+                 ContainsSubstring("was already -inf: op 4, log, made it") &&
+                 ContainsSubstring("was already -inf: op 8, log, made it"));
   const ModeGuard recording(Mode::current().with_grad(true));
-  // Where the gradient of 0 arrives, it is not right.
+  // A gradient of 0 arrives there and becomes NaN, which is wrong.
   const Tensor x = leaf({0, 1, 2});
   for (const bool cut : {false, true})
     CHECK_THAT(
@@ -185,7 +185,7 @@ TEST_CASE("DetectAnomaly: a GPT trains clean, and names the layer of a broken we
   set_element(model.h[1].mlp.c_fc.weight, 5, not_a_number);
   CHECK_THAT(anomaly([&] { model.loss(x, y).backward(); }),
              ContainsSubstring("linear, in h.1.mlp: the output holds NaN") &&
-                 ContainsSubstring("input 1 held NaN before: it is a parameter"));
+                 ContainsSubstring("input 1 was already NaN: it is a parameter"));
 }
 
 TEST_CASE("DetectAnomaly: a Trace around it sees the op, and guards nest", "[anomaly]") {

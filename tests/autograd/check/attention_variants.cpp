@@ -24,7 +24,7 @@ Tensor attention(const Tensor& x, const Weights& w, const Variant& v) {
     scores = scores * v.scale;
   Mask hidden = nn::future(T, T);
   if (v.mask_leaks)
-    hidden = hidden & tril(hidden | ~hidden, 1);  // of the future only the next position
+    hidden = hidden & tril(hidden | ~hidden, 1);  // only the next position of the future
   if (v.mask_off_by_one)
     hidden = hidden & ~tril(hidden | ~hidden, 1);  // not the next position
   if (!v.mask_after && !v.no_mask)

@@ -1,5 +1,5 @@
 #pragma once
-// Attention in which something is wrong, or only written in another way.
+// Attention with mistakes, and correct attention in other forms.
 
 #include <cstdint>
 #include <xgrad/autograd/tensor.hpp>
@@ -10,7 +10,7 @@ struct Weights {
   xgrad::Tensor qkv = normal({24, 8}, 1), out = normal({8, 8}, 2);
 };
 
-// Variants that are wrong, and variants that are right but written in another way.
+// Variants with mistakes, and correct variants in other forms.
 struct Variant {
   bool no_scale = false, mask_after = false, no_mask = false, mask_leaks = false;
   bool heads_not_merged = false, heads_reversed = false, wrong_weight = false;

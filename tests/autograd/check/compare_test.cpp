@@ -1,4 +1,4 @@
-// compare(): mistakes in the forward, which gradcheck does not see.
+// compare(): mistakes in the forward, which gradcheck cannot see.
 
 #include <fmt/format.h>
 
@@ -74,19 +74,19 @@ TEST_CASE("compare names the first intermediate that differs", "[compare]") {
                                   ContainsSubstring(hint));
   };
   differs({.no_scale = true}, "mul", "masked_fill",
-          "what yours gives to masked_fill is 2 times what the reference gives to it");
+          "your input of masked_fill is 2 times the reference's");
   differs({.no_scale = true, .scores_transposed = true}, "mul", "masked_fill", "2 times");
   differs({.mask_after = true}, "masked_fill", "softmax",
           "the reference does masked_fill before softmax, yours does it after");
   differs({.heads_not_merged = true}, "permute", "linear",
           "yours holds the same numbers in another order: those of your op 16, matmul in attn, (2, "
           "2, 4, 4), with its dimensions permuted by (0, 2, 1, 3)");
-  differs(
-      {.heads_reversed = true}, "linear", "select",
-      "input 0 of linear in yours, set against the reference's, holds the same numbers in another "
-      "order: along dimension 2 they are numbers 4, 5, 6, 7, 0, 1, 2, 3");
+  differs({.heads_reversed = true}, "linear", "select",
+          "input 0 of linear in yours, compared with the reference's, holds the same numbers in "
+          "another "
+          "order: along dimension 2 they are numbers 4, 5, 6, 7, 0, 1, 2, 3");
   differs({.wrong_weight = true}, "linear", "mul",
-          "input 1 of linear in yours, set against the reference's, is 2 times the other");
+          "input 1 of linear in yours, compared with the reference's, is 2 times the other");
   differs({.no_mask = true}, "masked_fill", "softmax", "");
 }
 
@@ -109,13 +109,13 @@ TEST_CASE("compare looks into fused ops", "[compare]") {
   differs({.mask_off_by_one = true}, "masked_fill", "masked_fill",
           "only the reference's is infinite at (0, 0, 0, 1), the first of 12 such places");
   differs({.no_scale = true}, "mul", "masked_fill",
-          "what yours gives to masked_fill is 2 times what the reference gives to it");
+          "your input of masked_fill is 2 times the reference's");
   differs({.scale = 0.25}, "mul", "mul",
-          "input 1 of mul in yours, set against the reference's, is 0.5 (1/2 = 1/√4) times");
-  differs(
-      {.heads_not_transposed = true}, "matmul", "matmul",
-      "input 0 of matmul in yours, set against the reference's, holds the same numbers in another "
-      "order");
+          "input 1 of mul in yours, compared with the reference's, is 0.5 (1/2 = 1/√4) times");
+  differs({.heads_not_transposed = true}, "matmul", "matmul",
+          "input 0 of matmul in yours, compared with the reference's, holds the same numbers in "
+          "another "
+          "order");
   differs({.softmax_dim = -2}, "softmax", "softmax",
           "yours sums to 1 along dimension 2, the reference's along 3");
 }
@@ -160,7 +160,7 @@ TEST_CASE("compare: shapes, factors and parameters that differ", "[compare]") {
              ContainsSubstring("transpose") || ContainsSubstring("input 1 of matmul"));
   CHECK_THAT(hint([&](const Tensor& a) { return linear(a, w.t().detach()); },
                   [&](const Tensor& a) { return linear(a, w); }),
-             ContainsSubstring("input 1 of linear in yours, set against the reference's, is the "
+             ContainsSubstring("input 1 of linear in yours, compared with the reference's, is the "
                                "other transposed"));
   CHECK_THAT(hint([&](const Tensor& a) { return exp(a) * std::sqrt(1.0 / 3); },
                   [&](const Tensor& a) { return exp(a) * 1.0; }),
@@ -199,7 +199,7 @@ TEST_CASE("compare and explain_gradient take functions of several outputs", "[co
       },
       {x});
   CHECK_FALSE(cut);
-  CHECK_THAT(cut.message, ContainsSubstring("cut at the end: what is returned holds the result of "
+  CHECK_THAT(cut.message, ContainsSubstring("cut at the end: the result holds the result of "
                                             "op 2, sin, but as a constant"));
   double state = 0;
   CHECK_THAT(explain_gradient(

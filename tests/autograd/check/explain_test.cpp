@@ -17,7 +17,7 @@ using Verdict = OpCheck::Verdict;
 
 namespace {
 
-// An op of two inputs, of which the second's gradient is what `change` makes of it.
+// An op of two inputs; `change` alters the second's gradient.
 Tensor product(const Tensor& a, const Tensor& b,
                const std::function<Tensor(const Tensor&)>& change = {}) {
   return record(
@@ -69,7 +69,7 @@ TEST_CASE("explain_gradient names the first wrong op and how its gradient differ
 
 TEST_CASE("explain_gradient names a wrong op that does no harm", "[explain]") {
   const auto found = explain_gradient(
-      [](const Inputs& in) {  // softmax gives nothing back to what is masked
+      [](const Inputs& in) {  // a masked score gets no gradient from softmax
         const Mask hidden = nn::future(3, 3);
         return softmax(
             record(
@@ -133,7 +133,7 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
   const auto wrong = explain_gradient(masked(1.1), {x});
   REQUIRE(wrong.first_wrong.has_value());
   CHECK(wrong.ops[*wrong.first_wrong].op == "my_add");
-  // where all is so large, nothing can be said, unless it is wrong by far
+  // at very large values there is no verdict, unless the gradient is far off
   const auto large = [](double factor) {
     return [=](const Inputs& in) {
       return record(
@@ -145,8 +145,8 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
   CHECK_FALSE(blind.first_wrong.has_value());
   CHECK_THAT(blind.ops[0].message, ContainsSubstring("no digit is left"));
   CHECK(explain_gradient(large(1000), {x}).ops[0].verdict == Verdict::wrong);
-  // large outputs beside others, which would be their rounding
-  const auto beside = [](double factor) {
+  // next to large outputs, whose rounding could hide it
+  const auto scaled = [](double factor) {
     return [=](const Inputs& in) {
       const auto sizes = [](double second) { return tensor({1.0, second, -2.0}, DType::float64); };
       return record(
@@ -154,9 +154,9 @@ TEST_CASE("explain_gradient: a mask of -1e9 hides neither right nor wrong backwa
           [=](Context& ctx) { ctx.add(0, ctx.gradient() * sizes(factor * 1e10)); });
     };
   };
-  CHECK(explain_gradient(beside(1), {x}, {.second_order = true}).ops[0].verdict == Verdict::right);
-  CHECK(explain_gradient(beside(1.02), {x}).ops[0].verdict == Verdict::wrong);
-  // seconds since 1970: a step moves them by more than it says, or not at all
+  CHECK(explain_gradient(scaled(1), {x}, {.second_order = true}).ops[0].verdict == Verdict::right);
+  CHECK(explain_gradient(scaled(1.02), {x}).ops[0].verdict == Verdict::wrong);
+  // seconds since 1970: rounding changes the step, or removes it
   const auto hours = [](double first) {
     return explain_gradient([first](const Inputs& in) { return sum((in[0] - first) / 3600.0); },
                             {leaf({first + 1.25, first + 7.5, first + 3601})},
@@ -176,7 +176,7 @@ TEST_CASE("explain_gradient: the numbers that dropout draws are not lost", "[exp
 TEST_CASE("explain_gradient: a reading of its own under create_graph, and second derivatives",
           "[explain]") {
   const Tensor x = leaf({1, -2});
-  // treats its input as a constant; under create_graph, if asked to, with a wrong factor
+  // treats its input as a constant; under create_graph, on request, with a wrong factor
   const auto cube = [](bool recorded_wrong) {
     return [=](const Inputs& in) {
       return record(
@@ -260,14 +260,14 @@ TEST_CASE("explain_gradient: a graph that is cut", "[explain]") {
              }),
              ContainsSubstring("the graph is cut at op 1, exp: it ran under NoGrad"));
   CHECK_THAT(message([](const Tensor& a) { return exp(a).detach(); }),
-             ContainsSubstring("the graph is cut at the end: what is returned holds the result of "
+             ContainsSubstring("the graph is cut at the end: the result holds the result of "
                                "op 1, exp"));
   CHECK_THAT(message([](const Tensor& a) {
                Tensor y = exp(a);
                y.register_hook([](const Tensor& g) { return g * 2.0; });
                return sin(y);
              }),
-             ContainsSubstring("op 1, exp: a hook on its output changes the gradient"));
+             ContainsSubstring("op 1, exp: a hook on its output changes its gradient"));
 }
 
 TEST_CASE("explain_gradient: an op alone can be given to gradcheck", "[explain]") {
@@ -292,8 +292,8 @@ TEST_CASE("explain_gradient leaves nothing behind", "[explain]") {
       },
       {x}, {.second_order = true});
   CHECK_FALSE(x.grad().defined());
-  CHECK(x.impl().node->hooks.empty());
-  CHECK(kept.impl().node->hooks.empty());
+  CHECK(x.identity().node->hooks.empty());
+  CHECK(kept.identity().node->hooks.empty());
   CHECK(Mode::current().observer == nullptr);
   CHECK_THROWS_AS(
       explain_gradient([](const Inputs& in) { return in[0]; }, {ones({2}).requires_grad_()}),

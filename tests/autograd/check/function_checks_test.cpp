@@ -1,5 +1,5 @@
 // check_causal(), check_batch_independence() and check_dropout_mean(): mistakes in the forward,
-// which gradcheck does not see.
+// which gradcheck cannot see.
 
 #include <functional>
 #include <limits>
@@ -38,7 +38,7 @@ TEST_CASE("check_causal", "[causal]") {
   const auto leaks = with({.mask_leaks = true});
   CHECK(leaks.output == 0);
   CHECK(leaks.input == 2);
-  // softmax has seen what is masked after it
+  // softmax has seen the elements that are masked after it
   CHECK_FALSE(with({.mask_after = true}));
   // heads merged in the wrong order mix positions
   CHECK_FALSE(with({.heads_not_merged = true}));
@@ -72,9 +72,9 @@ TEST_CASE("check_causal finds leaks that only the value or only the gradient sho
   CHECK_THROWS_AS(check_causal([](const Tensor& a) { return a; }, x, {.seq_dim = 2}), ValueError);
 }
 
-TEST_CASE("check_causal and check_batch_independence allow what rounding leaves", "[causal]") {
+TEST_CASE("check_causal and check_batch_independence allow rounding", "[causal]") {
   const Tensor x = normal({4, 3}, 1);
-  // the running sum as the sum of all without those that follow
+  // the running sum as the total minus all later elements
   const auto f = [](const Tensor& a) {
     return sum(a * 0.1, {0}, true) - flip(cumsum(flip(a * 0.1, {0}), 0), {0}) + a * 0.1;
   };
@@ -111,7 +111,7 @@ TEST_CASE("check_batch_independence", "[batch]") {
   CHECK(gradcheck([](const Inputs& in) { return in[0] - mean(in[0], {0}, true); },
                   {normal({3, 2}, 1).requires_grad_()}));
 
-  // A later item may be seen no more than an earlier one may: what check_causal allows.
+  // An earlier item must not be seen, either, although check_causal allows that.
   const auto earlier = check_batch_independence([](const Tensor& a) { return cumsum(a, 0); }, x);
   CHECK(earlier.output == 1);
   CHECK(earlier.input == 0);

@@ -131,7 +131,7 @@ TEST_CASE("several inputs and outputs", "[functional]") {
   CHECK(close(value, g({a, b})));
   CHECK(close(Hv[0], 2.0 * b * u + 2.0 * a * w));
   CHECK(close(Hv[1], 2.0 * a * u));
-  // one Tensor in two places has two derivatives, under create_graph too
+  // one Tensor as two inputs has two derivatives, under create_graph too
   const Tensor leaf = a.detach().requires_grad_();
   for (const bool create_graph : {false, true}) {
     const auto twice = jacobian(g, {leaf, leaf}, create_graph);
@@ -140,7 +140,7 @@ TEST_CASE("several inputs and outputs", "[functional]") {
   }
 }
 
-TEST_CASE("v may be left out where it is a single number", "[functional]") {
+TEST_CASE("v is optional if it is a single number", "[functional]") {
   const Tensor x = normal({3}, 1), t = scalar(0.5, DType::float64);
   CHECK(close(vjp(cubes, x).second, 3.0 * x * x));
   CHECK(close(jvp([&x](const Tensor& in) { return x * in * in; }, t).second, x));
@@ -150,7 +150,7 @@ TEST_CASE("v may be left out where it is a single number", "[functional]") {
   CHECK_THROWS_AS(vjp([](const Tensor& in) { return in * in; }, x), ValueError);
 }
 
-TEST_CASE("what does not depend on an input has derivative zero", "[functional]") {
+TEST_CASE("an output that does not depend on an input has derivative zero", "[functional]") {
   const Tensor x = normal({2}, 1), v = normal({2}, 2), other = normal({2}, 3).requires_grad_();
   const auto constant = [](const Tensor&) { return scalar(3, DType::float64); };
   const auto of_another = [&other](const Tensor&) { return sum(other * other); };
@@ -188,11 +188,11 @@ TEST_CASE("create_graph: the results can be differentiated again", "[functional]
   CHECK(close(grad({jvp(f, x, v, true).second}, {v})[0], 4.0 * x * x * x));
   const Tensor u = scalar(2, DType::float64).requires_grad_();
   CHECK(close(grad({sum(vjp(f, x, u, true).second)}, {u})[0], sum(4.0 * x * x * x)));
-  // of what else the function uses: d sum(6 w x) / d w
+  // by another Tensor that the function uses: d sum(6 w x) / d w
   const Tensor w = normal({3}, 3).requires_grad_();
   const auto g = [&w](const Tensor& in) { return sum(w * in * in * in); };
   CHECK(close(grad({sum(hessian(g, x, true))}, {w})[0], 6.0 * x));
-  // of the result of an op, through to its leaf
+  // by the result of an op, through to its leaf
   const Tensor h = x * 2.0;
   CHECK(close(d(hessian(f, h, true)), 24.0 * h * 2.0));
   // a Jacobian of a Hessian
@@ -215,7 +215,7 @@ TEST_CASE("nothing but the results is changed", "[functional]") {
   const Tensor constant = x.detach();
   CHECK(close(hessian(f, constant), hessian(f, x)));
   CHECK_FALSE(constant.requires_grad());
-  const NoGrad no_grad;  // the caller's; the function's graph is recorded all the same
+  const NoGrad no_grad;  // the caller's; the function's graph is recorded nevertheless
   CHECK(close(hessian(cubes, x), 6.0 * diagonal(x)));
   CHECK(close(jvp(cubes, x, v).second, sum(3.0 * x * x * v)));
   CHECK_FALSE(Mode::current().grad_enabled);

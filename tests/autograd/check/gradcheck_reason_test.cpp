@@ -20,7 +20,7 @@ namespace {
 
 Tensor random_leaf(const Dims& sizes) { return normal(sizes, 7).requires_grad_(); }
 
-// y = forward(x), with the gradient that `backward` makes of the cotangent and x.
+// y = forward(x); `backward` computes its gradient from the cotangent and x.
 using Forward = std::function<Tensor(const Tensor&)>;
 using Backward = std::function<Tensor(const Tensor& cotangent, const Tensor&)>;
 TensorFunction op(const Forward& forward, const Backward& backward) {
@@ -91,7 +91,7 @@ TEST_CASE("reason: absent", "[gradcheck]") {
   REQUIRE(report.notes.size() == 1);
   CHECK_THAT(report.notes[0], ContainsSubstring("no graph leads from output 0"));
 
-  // The op that adds nothing, and for which of its inputs.
+  // Names the op that adds nothing, and the input.
   const auto half = [](const Inputs& in) {
     const Tensor y = exp(in[0]);
     return record(
@@ -130,7 +130,7 @@ TEST_CASE("reason: transposed", "[gradcheck]") {
                          [=](const Tensor& g, const Tensor&) { return matmul(weights(), g); }),
                       random_leaf({3}), Reason::transposed);
   CHECK_THAT(report.explanation, ContainsSubstring("J v where it should compute Jᵀ v"));
-  // the gradient of a matrix, square or brought into shape
+  // the gradient of a matrix, square or reshaped
   for (const std::size_t columns : {std::size_t{3}, std::size_t{2}}) {
     const Tensor x = random_leaf({2, 3, columns});
     report = check(op(cube,
@@ -180,7 +180,7 @@ TEST_CASE("reason: a gradient of the wrong shape or dtype", "[gradcheck]") {
 
 TEST_CASE("reason: float32 rounding", "[gradcheck]") {
   const Tensor x = random_leaf({4});
-  // an op that converts is named, where larger steps agree, too
+  // names a converting op where larger steps agree, too
   const auto converts = [](double factor) {
     return op([](const Tensor& v) { return to(exp(to(v * 2.0, DType::float32)), DType::float64); },
               [=](const Tensor& g, const Tensor& v) { return g * exp(v * 2.0) * factor; });
@@ -192,7 +192,7 @@ TEST_CASE("reason: float32 rounding", "[gradcheck]") {
   CHECK_THAT(agrees.message, ContainsSubstring("op 'to' makes a float32 Tensor of shape (4,)"));
   CHECK(gradcheck(converts(2), {x}));
   auto report = check(converts(3), x, Reason::float32_rounding);
-  // a user's own loop in float32, and then float64 again
+  // a user's loop in float32 that returns float64
   const auto hidden = op(
       [](const Tensor& v) {
         std::vector<double> y = numbers(v);
@@ -228,28 +228,29 @@ TEST_CASE("unchecked: counted, listed, and a failure if strict", "[gradcheck]") 
     CHECK(report);
     CHECK(report.unchecked == n);
     CHECK(report.pair(0, 0).unchecked == n);
-    REQUIRE(report.left_out.size() == n);
-    CHECK(std::string(to_string(report.left_out[0].reason)) == to_string(expected));
-    CHECK_THAT(report.message, ContainsSubstring(report.left_out[0].message));
-    CHECK_THAT(report.table(), ContainsSubstring("unchecked: " + report.left_out[0].message));
+    REQUIRE(report.unchecked_elements.size() == n);
+    CHECK(std::string(to_string(report.unchecked_elements[0].reason)) == to_string(expected));
+    CHECK_THAT(report.message, ContainsSubstring(report.unchecked_elements[0].message));
+    CHECK_THAT(report.table(),
+               ContainsSubstring("unchecked: " + report.unchecked_elements[0].message));
     for (const bool fast : {false, true}) {
       const auto strict = gradcheck(f, {x}, {.strict = true, .fast_mode = fast});
       CHECK_FALSE(strict);
-      CHECK(strict.reason == report.left_out[0].reason);
+      CHECK(strict.reason == report.unchecked_elements[0].reason);
     }
     return report;
   };
   const auto f = [](const Inputs& in) { return relu(in[0]) * 3.0; };
   const auto kink = unchecked(f, leaf({1, 0, -2}), 1, Reason::kink);
-  CHECK(kink.left_out[0].output_index == std::vector<std::size_t>{1});
-  CHECK_THAT(kink.left_out[0].message,
+  CHECK(kink.unchecked_elements[0].output_index == std::vector<std::size_t>{1});
+  CHECK_THAT(kink.unchecked_elements[0].message,
              StartsWith("d output 0 (1) / d input 0 (1): a kink") && ContainsSubstring("0 and 3"));
   const auto log_of = [](const Inputs& in) { return log(in[0]); };
   unchecked(log_of, leaf({1, -1}), 2, Reason::not_finite);
   unchecked([](const Inputs& in) { return in[0] + 1e17; }, leaf(0.3), 1, Reason::rounding);
   unchecked([](const Inputs& in) { return tanh(in[0] * 1e18); }, leaf(0), 1, Reason::truncation);
   unchecked([](const Inputs& in) { return in[0] * 2.0; }, leaf({-inf, 1}), 1, Reason::not_finite);
-  // infinite because of the arguments, and what an infinite slope makes of other rows
+  // infinite by its arguments, and the effect of an infinite slope on other rows
   const auto square = [](const Inputs& in) { return in[0] * in[0]; };
   unchecked(square, leaf({1e200}), 1, Reason::not_finite);
   unchecked([&](const Inputs& in) { return sum(square(in)); }, leaf({1e200, 1}), 2,
@@ -263,7 +264,7 @@ TEST_CASE("unchecked: counted, listed, and a failure if strict", "[gradcheck]") 
   CHECK(gradcheck([&](const Inputs& in) { return hidden(in[0]); }, {leaf({-1, 1})}));
   CHECK_FALSE(gradcheck(op(hidden, [](const Tensor& g, const Tensor&) { return g * 1.0; }),
                         {leaf({-1, 1})}));
-  // a wrong gradient at a kink is no excuse
+  // a wrong gradient at a kink is still wrong
   const auto wrong = op([](const Tensor& x) { return abs(x); },
                         [](const Tensor& g, const Tensor&) { return g * 5.0; });
   CHECK_FALSE(gradcheck(wrong, {leaf({0})}));
@@ -271,14 +272,14 @@ TEST_CASE("unchecked: counted, listed, and a failure if strict", "[gradcheck]") 
 
 TEST_CASE("reason: nondeterminism", "[gradcheck]") {
   const Tensor x = random_leaf({20});
-  // The default generator is set back before each call: dropout is a function like others.
+  // The default generator is reset before each call, so dropout is an ordinary function.
   const std::string drawn = default_generator().state();
   const TensorFunction dropped = [](const Inputs& in) { return tanh(dropout(in[0], 0.5)); };
   for (const bool fast : {false, true}) {
     CHECK(gradcheck(dropped, {x}, {.fast_mode = fast}));
     CHECK(gradgradcheck(dropped, {x}, {.fast_mode = fast}));
   }
-  CHECK_THAT(eps_sweep(dropped, {x}).reading, StartsWith("right"));
+  CHECK_THAT(eps_sweep(dropped, {x}).conclusion, StartsWith("right"));
   CHECK(default_generator().state() == drawn);
   Generator own(1);
   auto report = check([&](const Inputs& in) { return in[0] * randn({20}, own, DType::float64); }, x,
@@ -342,7 +343,7 @@ TEST_CASE("reason: inputs are modified", "[gradcheck]") {
     return in[0] * 2.0;
   };
   CHECK_THAT(gradgradcheck(adds, {x}).explanation, ContainsSubstring("was 2 and is 3"));
-  // behind the library's back, in a constant, in the backward
+  // hidden from the library, in a constant, in the backward
   const auto rude = [](const Inputs& in) {
     return record(
         "rude", {in[0], in[1]}, [](std::span<const Tensor> v) { return v[0] * v[1]; },
@@ -364,7 +365,7 @@ TEST_CASE("reason: not linear in the cotangent", "[gradcheck]") {
       check(op(cube, [](const Tensor& g, const Tensor& v) { return g * v * v * 3.0 + 1e-3; }), x,
             Reason::not_linear);
   CHECK_THAT(report.explanation, ContainsSubstring("a zero cotangent for output 0 gives 0.001"));
-  CHECK(report.disagree >= 6);  // all that are off the diagonal
+  CHECK(report.disagree >= 6);  // all off the diagonal
   // right for every unit vector
   report = check(op(cube, [](const Tensor& g, const Tensor& v) { return g * g * v * v * 3.0; }), x,
                  Reason::not_linear);
@@ -398,12 +399,12 @@ TEST_CASE("a sweep over eps has a shape for each reason", "[gradcheck]") {
   CHECK(sweep.best().error < 1e-8);
   CHECK(sweep.best().eps <= 1.1e-4);
   CHECK(sweep.best().eps >= 0.9e-7);
-  CHECK_THAT(sweep.reading, StartsWith("right:"));
+  CHECK_THAT(sweep.conclusion, StartsWith("right:"));
   CHECK_THAT(sweep.table(), ContainsSubstring("1e-01") && ContainsSubstring("|####") &&
                                 ContainsSubstring("<- smallest") && ContainsSubstring("right:"));
 
   const auto read = [](const TensorFunction& f, const Tensor& at) {
-    return eps_sweep(f, {at}).reading;
+    return eps_sweep(f, {at}).conclusion;
   };
   CHECK_THAT(
       read([](const Inputs& in) { return to(sin(to(in[0], DType::float32)), DType::float64); }, x),

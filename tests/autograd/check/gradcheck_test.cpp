@@ -24,7 +24,7 @@ Tensor wrong_at(const Tensor& x, std::size_t at, double claim) {
       });
 }
 
-// x^2 with a right first derivative whose own derivative is wrong: it treats x as a constant.
+// x^2 with a right first derivative and a wrong second one: it treats x as a constant.
 Tensor square_once(const Tensor& x) {
   return record(
       "square_once", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
@@ -138,7 +138,7 @@ TEST_CASE("an infinite input that is masked out has gradient 0", "[gradcheck]") 
   CHECK(gradcheck([](const Inputs& in) { return exp(in[0]); }, {leaf({-inf, 1})}));
 }
 
-TEST_CASE("gradcheck refuses what it cannot check", "[gradcheck]") {
+TEST_CASE("gradcheck rejects functions that it cannot check", "[gradcheck]") {
   const auto f = [](const Inputs& in) { return in[0] * 2.0; };
   CHECK_THROWS_AS(gradcheck(f, {ones({2}).requires_grad_()}), DTypeError);
   CHECK_THROWS_WITH(
@@ -218,8 +218,7 @@ TEST_CASE("the defaults of gradcheck are PyTorch's", "[gradcheck]") {
   CHECK(options.atol == 1e-5);
   CHECK(options.rtol == 1e-3);
   CHECK_FALSE(options.fast_mode);
-  // Just within the bounds, and just outside of them: |analytic - numeric| <= atol + rtol *
-  // |numeric|
+  // Just within the bounds, and just outside: |analytic - numeric| <= atol + rtol * |numeric|
   const auto f = [](double claim) {
     return [claim](const Inputs& in) { return wrong_at(in[0], 0, claim); };
   };
@@ -294,7 +293,7 @@ TEST_CASE("fast mode compares products", "[gradcheck]") {
   CHECK_THAT(report.message, ContainsSubstring("all 2 products agree"));
   CHECK_THROWS_WITH(report.error_map(0, 0), ContainsSubstring("fast mode keeps no Jacobian"));
   CHECK(gradgradcheck(f, {x, w}, {.fast_mode = true}));
-  // another seed, other directions
+  // another seed means other directions
   const auto other = gradcheck(f, {x, w}, {.fast_mode = true, .seed = 1});
   CHECK(other.pair(0, 0).numeric.item() != report.pair(0, 0).numeric.item());
   // a failure is reported in full
@@ -356,6 +355,6 @@ TEST_CASE("a sweep over eps is no verdict on a function that bends within every 
     };
   };
   CHECK(gradcheck(fast_sine(1), {x}));
-  CHECK_THAT(eps_sweep(fast_sine(1), {x}).reading, StartsWith("right:"));
-  CHECK_THAT(eps_sweep(fast_sine(1.1), {x}).reading, StartsWith("flat:"));
+  CHECK_THAT(eps_sweep(fast_sine(1), {x}).conclusion, StartsWith("right:"));
+  CHECK_THAT(eps_sweep(fast_sine(1.1), {x}).conclusion, StartsWith("flat:"));
 }

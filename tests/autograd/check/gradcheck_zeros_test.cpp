@@ -1,4 +1,4 @@
-// Jacobians that agree because all of them is 0.
+// Jacobians that agree because they are all 0.
 
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -15,13 +15,13 @@ TEST_CASE("gradcheck counts the zeros of each input", "[gradcheck][zeros]") {
   CHECK(report);
   REQUIRE(report.zeros.size() == 2);
   CHECK(report.zeros[0].input_name == "input 0");
-  CHECK(report.zeros[0].zeros == 8);  // 6 beside the diagonal, 2 of w
+  CHECK(report.zeros[0].zeros == 8);  // 6 off the diagonal, 2 of w
   CHECK(report.zeros[0].elements == 9);
   CHECK(report.zeros[1].zeros == 6);
   CHECK(report.pair(0, 0).zeros == 8);
   CHECK(report.zeros[0].nonzero_at.empty());
   CHECK_THAT(report.message, !ContainsSubstring("little"));
-  // what disagrees is no zero, and a check that failed has said enough
+  // wrong elements are not reported as zeros, and a failed check has no note
   const auto absent = gradcheck([](const Inputs& in) { return in[0].detach() * in[1]; }, {x, w});
   CHECK_FALSE(absent);
   CHECK(absent.zeros[0].zeros == 8);
@@ -48,7 +48,7 @@ TEST_CASE("gradcheck offers a better input where all of a Jacobian is 0", "[grad
              ContainsSubstring("but the Jacobian in input 0 is 0, which proves little: at input 0 "
                                "= randn(2, 2) from seed 1"));
 
-  // That the second derivative of something linear is 0 is no news; of this, it is.
+  // relu_of is linear in pieces: a second derivative of 0 is expected of it. Its square is not.
   CHECK_THAT(gradgradcheck(relu_of, {x}).message,
              ContainsSubstring("in cotangent (16 of 16 elements) is 0") &&
                  !ContainsSubstring("in input 0"));
@@ -89,7 +89,7 @@ TEST_CASE("gradcheck says where a Jacobian stays 0", "[gradcheck][zeros]") {
                  ContainsSubstring("it stays 0 with randn in any one input, seeds 1 to 3") &&
                  !ContainsSubstring("value"));
 
-  // A function that refuses such inputs is asked in vain, and nothing is thrown.
+  // If the function throws for such inputs, nothing is thrown and nothing is reported.
   const auto picky = [](const Inputs& in) {
     if (in[0].detach().max().item() > 0)
       throw ValueError("not for positive numbers");

@@ -1,5 +1,5 @@
-// Actions of a function that its graph does not show: results that are lost, numbers that are read
-// and put back.
+// Parts of a function that its graph does not show: lost results, and numbers that are read and
+// used again.
 
 #include <xgrad/autograd/check/compare.hpp>
 #include <xgrad/autograd/check/explain.hpp>
@@ -13,7 +13,7 @@
 
 using namespace xgrad;
 
-TEST_CASE("a result that no output depends on is named, with what was probably meant", "[hidden]") {
+TEST_CASE("a result that no output depends on is named, with the likely intention", "[hidden]") {
   const Tensor h = leaf({{1, 2}, {3, 4}});
   const auto f = [](const Tensor& x) {
     Tensor first = x[0];
@@ -23,7 +23,7 @@ TEST_CASE("a result that no output depends on is named, with what was probably m
   const GradcheckReport report = gradcheck(f, {h});
   CHECK(report);
   check_contains(report.message, {"no output depends on the result of op 2, mul",
-                                  "what the part was taken from is as it was", "select_scatter"});
+                                  "the Tensor of that part did not change", "select_scatter"});
   CHECK(report.notes.size() == 1);
   const GradientExplanation explained = explain_gradient(f, {h});
   CHECK(explained);
@@ -41,8 +41,7 @@ TEST_CASE("a result that no output depends on is named, with what was probably m
   CHECK(gradcheck(masked, {h}).notes.empty());
 }
 
-TEST_CASE("numbers that are read and put back are found, and the op where they come in",
-          "[hidden]") {
+TEST_CASE("numbers that are read and used again are found, and the op that uses them", "[hidden]") {
   const Tensor x = leaf({{0.3, -0.2}, {0.1, 0.4}});
   struct Case {
     TensorFunction f;

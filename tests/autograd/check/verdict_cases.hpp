@@ -1,5 +1,5 @@
 #pragma once
-// Functions whose gradients are right: no checker may blame them.
+// Functions with right gradients, which no checker may call wrong.
 
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@ struct Awkward {
   std::vector<Tensor> inputs;
 };
 
-/// At kinks, at infinite places, steep, very large or small.
+/// At kinks, at infinite places, steep, very large or very small.
 std::vector<Awkward> awkward_functions();
 /// Two to six ops of (3, 4) -> (3, 4), of numbers between 1e-6 and 1e6, equal ones and zeros.
 Awkward random_composition(std::uint64_t seed);

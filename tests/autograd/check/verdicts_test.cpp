@@ -1,5 +1,5 @@
-// The table of verdicts: planted mistakes are found, each at its place; functions that are right,
-// however awkward, and random compositions of the catalogue are not blamed.
+// The table of verdicts: planted mistakes are found at their places; right functions, however
+// awkward, and random compositions of the catalogue are not called wrong.
 
 #include <fmt/format.h>
 
@@ -28,17 +28,17 @@ namespace {
 
 using Function = std::function<Tensor(const Inputs&)>;
 
-constexpr std::size_t stride = XGRAD_SANITIZER ? 11 : 1;  // those take ten times as long
+constexpr std::size_t stride = XGRAD_SANITIZER ? 11 : 1;  // sanitizers take ten times as long
 
 // ---- planted mistakes ----
 
 struct Mistake {
   const char* name;
-  int order;  // of the derivatives that are wrong
+  int order;  // of the wrong derivatives
   std::function<void(Inputs&)> change = {};
 };
 
-// One op that is f, with f's own gradient and then this mistake in it.
+// f as one op, with f's own gradient and then this mistake.
 Tensor planted(const Function& f, const Inputs& in, const Mistake& mistake) {
   std::vector<Saved> saved(in.begin(), in.end());
   return record(
@@ -88,7 +88,7 @@ std::vector<Mistake> mistakes() {
        [](Inputs& g) {
          g[0] = g[0] + constant(g[0], [](Size i) { return i == 2 ? not_a_number : 0; });
        }},
-      {"another reading under create_graph", 2, times(1.1)},
+      {"another gradient under create_graph", 2, times(1.1)},
       {"its inputs are constants", 2},
   };
 }
@@ -134,9 +134,8 @@ std::vector<Base> bases() {
   };
 }
 
-// The message, if gradcheck in fast mode or explain_gradient, which asks gradcheck and
-// gradgradcheck, blames it.
-// NaN of a smooth function is no blame of its ops.
+// The message of a checker that calls it wrong: gradcheck in fast mode, or explain_gradient, which
+// runs gradcheck and gradgradcheck.  NaN of a smooth function is not called a mistake of its ops.
 std::string blamed(const Awkward& c, std::size_t& unchecked) {
   Inputs in;
   for (const Tensor& x : c.inputs)
@@ -199,8 +198,8 @@ TEST_CASE("verdicts: functions that are right, but awkward, are not blamed", "[v
 
 TEST_CASE("verdicts: random compositions of the catalogue are not blamed", "[verdicts]") {
   std::size_t unchecked = 0;
-  // The last nine: one has a sine at its top near 4e12, four a softmax of numbers like 1e6 or
-  // 1e12, two a log_softmax of 1e-24 beside 1, and two squares of zeros that are sorted.
+  // The last nine: one has a sine at its maximum near 4e12, four a softmax of numbers like 1e6 or
+  // 1e12, two a log_softmax of 1e-24 and 1, and two squares of sorted zeros.
   std::vector<std::uint64_t> seeds(500 / stride);
   std::iota(seeds.begin(), seeds.end(), 0);
   seeds.insert(seeds.end(),
@@ -214,7 +213,7 @@ TEST_CASE("verdicts: random compositions of the catalogue are not blamed", "[ver
   CHECK(wrong == std::vector<std::string>{});
 }
 
-TEST_CASE("verdicts: what is not deterministic is told by every checker, and by no other reason",
+TEST_CASE("verdicts: nondeterminism is reported by every checker, with no other reason",
           "[verdicts]") {
   const Tensor x = normal({3, 4}, 1).requires_grad_();
   double state = 0;
@@ -223,7 +222,7 @@ TEST_CASE("verdicts: what is not deterministic is told by every checker, and by 
   for (const std::string& message :
        {gradcheck(f, {x}).message, explain_gradient(f, {x}).message, compare(f, same, {x}).message,
         check_causal(f, x).message, check_batch_independence(f, x).message,
-        eps_sweep(f, {x}).reading}) {
+        eps_sweep(f, {x}).conclusion}) {
     INFO(message);
     CHECK_THAT(message, ContainsSubstring("two calls") && ContainsSubstring("the same result"));
   }
@@ -246,7 +245,7 @@ TEST_CASE("verdicts: a function that changes an input is told so by every checke
         first ? compare(f, same, {x}).message : compare(same, f, {x}).message,
         check_causal(f, x).message,
         check_batch_independence(f, x).message,
-        eps_sweep(f, {x}).reading};
+        eps_sweep(f, {x}).conclusion};
     for (const std::string& message : messages) {
       INFO(message);
       CHECK_THAT(message, ContainsSubstring("changes input 0 at (0, 0), which was ") &&
@@ -310,7 +309,7 @@ TEST_CASE("verdicts: hooks, errors of other libraries, elements beyond the sampl
   CHECK(found.ops[*found.first_wrong].index == std::vector<std::size_t>{1, 3});
 }
 
-TEST_CASE("verdicts: mistakes beside large gradients and at places without a kink", "[verdicts]") {
+TEST_CASE("verdicts: mistakes next to large gradients and at places without a kink", "[verdicts]") {
   const auto wrong = [](const Function& f, const Tensor& x) {
     return gradcheck(f, {x.clone().requires_grad_()});
   };
@@ -323,7 +322,7 @@ TEST_CASE("verdicts: mistakes beside large gradients and at places without a kin
         });
   };
   CHECK_FALSE(wrong(exponential, tensor({30, -1}, DType::float64)).ok);
-  // (e^x - 1) / x, with 0 put in the place of its derivative at 0.
+  // (e^x - 1) / x, with 0 as its derivative at 0.
   const Function guarded = [](const Inputs& in) {
     const Mask zero = in[0] == 0.0;
     const Tensor safe = where(zero, 1.0, in[0]);
@@ -342,7 +341,7 @@ TEST_CASE("verdicts: NaN where the function is smooth is wrong, and where() is m
     return where(above, sqrt(where(above, in[0], 1.0)), 0.0);
   };
   const auto overflow = [](const Inputs& in) { return sigmoid(exp(in[0])); };
-  const auto beside = [](const Inputs& in) { return log(in[0]); };
+  const auto infinite_slope = [](const Inputs& in) { return log(in[0]); };
   for (const bool fast : {false, true})
     for (const auto& [f, x] : {std::pair(late, leaf({-1, 2})), {overflow, leaf({1000, 1})}}) {
       const auto report = gradcheck(f, {x}, {.fast_mode = fast});
@@ -350,7 +349,7 @@ TEST_CASE("verdicts: NaN where the function is smooth is wrong, and where() is m
       CHECK(report.reason == GradcheckReason::not_finite);
       CHECK_THAT(report.message, ContainsSubstring("op 1, ") && ContainsSubstring("safe first"));
       CHECK(gradcheck(safe, {x}, {.fast_mode = fast}));
-      CHECK(gradcheck(beside, {x}, {.fast_mode = fast}));  // the slope is its own
+      CHECK(gradcheck(infinite_slope, {x}, {.fast_mode = fast}));  // log itself has it
       const auto explained = explain_gradient(f, {x});
       CHECK_FALSE(explained);
       CHECK_FALSE(explained.first_wrong.has_value());

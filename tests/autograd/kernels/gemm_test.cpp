@@ -39,7 +39,7 @@ std::vector<T> numbers(std::size_t n, std::uint64_t seed) {
   return x;
 }
 
-// The expected c after gemm, the gaps between its rows included.
+// The expected c after gemm, with the gaps between its rows.
 template <class T>
 std::vector<T> by_loops(const Product& p, T alpha, const std::vector<T>& a, const std::vector<T>& b,
                         T beta, std::vector<T> c) {
@@ -80,7 +80,7 @@ void check_gemm(const Product& p, T alpha, T beta) {
 
 }  // namespace
 
-TEST_CASE("gemm is what its loops say", "[gemm]") {
+TEST_CASE("gemm equals plain loops", "[gemm]") {
   const bool transpose_a = GENERATE(false, true), transpose_b = GENERATE(false, true);
   for (const auto& [m, n, k] :
        std::vector<std::array<std::size_t, 3>>{{1, 1, 1},
@@ -244,8 +244,8 @@ TEST_CASE("a sum of one term in gemm is nearly a product of float32", "[gemm]") 
   CHECK(off <= 0x1.04p-23);
 }
 
-// A model's item must not see its neighbours' numbers, not even in the last bit.  (In which order
-// an element's sum is made may depend on where it lies: BLAS promises nothing.)
+// A model's item must not depend on its neighbours, not even in the last bit.  (The order of an
+// element's sum may depend on its position: BLAS promises nothing.)
 TEST_CASE("an element of gemm depends on its row and its column alone", "[gemm]") {
   const bool transpose_a = GENERATE(false, true), transpose_b = GENERATE(false, true);
   const float beta = GENERATE(0.0F, 1.0F, 0.5F);
@@ -286,7 +286,7 @@ TEST_CASE("gemm is the same on any number of threads", "[gemm]") {
                                                                        {449, 300, 300},
                                                                        {192, 1153, 130}}) {
     auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
-    a[m * k / 2] = 1e-38F;  // whose row is multiplied in another way
+    a[m * k / 2] = 1e-38F;  // multiplied in another way
     b[k * n / 2] = std::numeric_limits<float>::infinity();
     const auto product = [&, m = m, n = n, k = k] {
       std::vector<float> c(m * n);
@@ -313,7 +313,7 @@ TEST_CASE("gemm is the same on any number of threads", "[gemm]") {
   }
 }
 
-// OpenBLAS without locks gives one buffer to two threads, now and then (ctest blas_serial).
+// OpenBLAS without locks occasionally gives one buffer to two threads (ctest blas_serial).
 TEST_CASE("BLAS is called by several threads at a time", "[gemm]") {
   const std::size_t m = 64, n = 64, k = 16;
   const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
@@ -338,7 +338,7 @@ TEST_CASE("BLAS is called by several threads at a time", "[gemm]") {
 }
 
 #if defined(__linux__)
-// Beside ours, which would wait for them: with two of each, a step takes five times as long.
+// BLAS's own threads would compete with ours: with two of each, a step takes five times as long.
 TEST_CASE("BLAS has no threads of its own", "[gemm]") {
   const Tensor a = randn({700, 700});
   CHECK(matmul(a, a).numel() == 490'000);

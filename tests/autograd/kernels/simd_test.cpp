@@ -1,5 +1,5 @@
-// Special values go through the functions that formulas use, through the ops, in float32.  Their
-// precision at the ends of ranges is in ends_of_ranges_test.cpp.
+// Special values in the functions of formulas, through the ops, in float32.  Their precision at the
+// ends of ranges is in ends_of_ranges_test.cpp.
 
 #include <algorithm>
 #include <bit>
@@ -87,7 +87,7 @@ TEST_CASE("denormals are themselves or zero, never garbage", "[simd]") {
     CHECK(at(sigmoid, x) == 0.5f);
     CHECK(std::abs(at(relu, x)) <= least);
   }
-  CHECK(at(log, tiny) < -87);  // -103.3, or -inf where it is taken for zero
+  CHECK(at(log, tiny) < -87);  // -103.3, or -inf if it counts as zero
 }
 
 TEST_CASE("activations at infinity", "[simd]") {

@@ -48,7 +48,7 @@ Tensor leaf(const Dims& shape, std::uint64_t seed, DType dtype) {
 
 double tolerance(DType dtype) { return dtype == DType::float32 ? 2e-6 : 1e-14; }
 
-// Attention as anyone would write it; `visible` is added to the scores.
+// Attention in its plain form; `visible` is added to the scores.
 Tensor in_ops(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias) {
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
   return matmul(softmax(matmul(q, transpose(k, -2, -1)) * scale + bias, -1), v);
@@ -84,7 +84,7 @@ TEST_CASE("fused attention is attention in ops", "[attention]") {
   const auto expected = gradients(composed, {q, k, v, bias});
   for (std::size_t i = 0; i < 4; ++i) {
     INFO("gradient " << i << " in " << to_string(dtype));
-    if (i < 3 || s > 1) {  // of a single key the weight is 1 whatever the mask
+    if (i < 3 || s > 1) {  // with one key the weight is 1 for any mask
       CHECK(distance(ordinary[i], expected[i]) < 2 * tolerance(dtype));
       CHECK(distance(graph[i], expected[i]) < 2 * tolerance(dtype));
     }
@@ -145,7 +145,7 @@ TEST_CASE("a row that may look nowhere is zero, and so are its gradients", "[att
   const bool create_graph = GENERATE(false, true);
   const Tensor q = leaf({40, 4}, 1, DType::float32), k = leaf({50, 4}, 2, DType::float32),
                v = leaf({50, 4}, 3, DType::float32);
-  // queries 0 and 35 see nothing, and nobody sees key 7
+  // queries 0 and 35 see nothing, and no query sees key 7
   auto open = empty_array<bool>({40, 50});
   auto added = empty_array<float>({40, 50});
   for (std::size_t i = 0; i < 40; ++i)

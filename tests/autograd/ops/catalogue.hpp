@@ -1,14 +1,14 @@
 #pragma once
-// The declarations of autograd/ops.hpp and of the headers that it includes from autograd/ops/, read
-// from their text: tests ask whether they have covered all of them.
+// The declarations of autograd/ops.hpp and of its headers in autograd/ops/, parsed from their text,
+// so that tests can check that they cover all.
 
 #include <set>
 #include <string>
 
 namespace xgrad::testing {
 
-/// The names of the functions that return a Tensor, an Extremum or Tensors, but for factories: what
-/// can be differentiated.
+/// The names of functions that return a Tensor, an Extremum or Tensors, without factories: the
+/// differentiable ones.
 std::set<std::string> declared_ops();
 
 }  // namespace xgrad::testing

@@ -70,7 +70,7 @@ TEST_CASE("comparisons broadcast", "[compare]") {
     CHECK(both.data()[i] == (i == i / 12 * 4 + i % 4));
 }
 
-TEST_CASE("comparisons name what does not fit", "[compare]") {
+TEST_CASE("comparisons name misshapen operands", "[compare]") {
   CHECK_THROWS_AS(zeros({2}) < zeros({3}), ShapeError);
   CHECK(message_of([] {
           (void)(zeros({2}) < zeros({3}));

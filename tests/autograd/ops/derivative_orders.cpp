@@ -9,10 +9,10 @@
 namespace xgrad::testing {
 namespace {
 
-// Jacobians with more elements are checked by products with random vectors.
+// Larger Jacobians are checked by products with random vectors.
 constexpr std::size_t most_in_full = 200'000;
 
-// <w, gradient of <v, f>> for fixed v and w: its second derivative is made of third ones of f.
+// <w, gradient of <v, f>> for fixed v and w: its second derivative contains third ones of f.
 std::function<Tensor(const Inputs&)> slope(const std::function<Tensor(const Inputs&)>& f) {
   return [f](const Inputs& in) {
     const ModeGuard enabled({true, nullptr});
@@ -54,7 +54,7 @@ GradcheckReport check_order(int order, const Differentiated& d, bool fast) {
     elements += x.defined() ? x.numel() : 0;
   const std::size_t rows = order == 1 ? d.f(d.inputs).numel() : elements;
   const bool in_full =
-      !XGRAD_SANITIZER && elements * rows <= most_in_full;  // (those watch the memory)
+      !XGRAD_SANITIZER && elements * rows <= most_in_full;  // (sanitizers check memory alone)
   const GradcheckOptions options{.eps = order < 3 ? 1e-6 : d.third_eps,
                                  .fast_mode = fast || !in_full};
   return order == 1   ? gradcheck(d.f, d.inputs, options)

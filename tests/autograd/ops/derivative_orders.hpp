@@ -13,7 +13,7 @@ namespace xgrad::testing {
 struct Differentiated {
   Inputs inputs;
   std::function<Tensor(const Inputs&)> f;
-  /// The step of third derivatives, which cancel more than lower ones, and need larger steps.
+  /// The step of third derivatives, larger because they cancel more than lower ones.
   double third_eps = 1e-4;
 };
 
@@ -21,16 +21,15 @@ struct Differentiated {
 /// elements or more than 2,000.
 std::optional<Differentiated> differentiated(const OpSample& sample);
 
-/// The derivative of this order, 1, 2 or 3, against central differences of the one below it, along
-/// random cotangents; in gradcheck's fast mode on demand and
-/// if the Jacobian is large.
+/// The derivative of this order, 1, 2 or 3, compared with central differences of the next lower
+/// one, along random cotangents; in gradcheck's fast mode on request and if the Jacobian is large.
 GradcheckReport check_order(int order, const Differentiated& d, bool fast = false);
 
-/// A layer with random parameters: they and its inputs are what is differentiated.
+/// A layer with random parameters, differentiated by these and its inputs.
 struct LayerSample {
   std::string layer, name;
   Differentiated d;
-  bool large = false;  ///< has more than 170 elements: to be checked in fast mode
+  bool large = false;  ///< more than 170 elements: uses fast mode
 };
 /// All samples of the table of layers (golden/layers.py).
 std::vector<LayerSample> layer_samples();

@@ -59,7 +59,7 @@ TEST_CASE("third derivatives against closed forms", "[ops]") {
 
 namespace {
 
-// x^2, and x^3, whose first and second derivatives are right: in that of x^2, x counts as constant.
+// x^2 and x^3 with right first and second derivatives: in that of x^2, x counts as constant.
 Tensor square_as_constant(const Tensor& x) {
   return record(
       "square_as_constant", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
@@ -126,7 +126,7 @@ struct Line {
 
 }  // namespace
 
-TEST_CASE("derivatives: what is checked at each order, and the largest errors",
+TEST_CASE("derivatives: the checks of each order, and the largest errors",
           "[.derivative-summary]") {
   std::cout << "                                     samples    first    worst   second    worst"
                "    third    worst\n";

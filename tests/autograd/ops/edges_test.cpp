@@ -1,4 +1,4 @@
-// Ops at the ends of what they take: numbers that overflow, mixed dtypes, infinities.
+// Ops at the limits of their inputs: overflow, mixed dtypes, infinities.
 
 #include <cstdint>
 #include <limits>
@@ -18,7 +18,7 @@ TEST_CASE("t() of Indices and Masks", "[ops][indices]") {
   CHECK_THROWS_WITH(x.reshape({1, 2, 3}).t(), ContainsSubstring("more than two dimensions"));
 }
 
-TEST_CASE("pad, roll and meshgrid refuse what makes no sense", "[ops]") {
+TEST_CASE("pad, roll and meshgrid reject invalid arguments", "[ops]") {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   for (const std::int64_t left : {most, -most, -most - 1})
     for (const std::int64_t right : {most, -most, -most - 1})
@@ -46,7 +46,7 @@ TEST_CASE("losses at their ends", "[ops][loss]") {
         CHECK(g[i] == Approx((1 - wanted) * up - wanted * down).epsilon(1e-6));
       }
     }
-  // beta rounds to 0, or is subnormal, or large beside what float32 has
+  // beta rounds to 0, or is subnormal, or large for float32
   for (const double beta : {1e-46, 1e-40})
     CHECK(smooth_l1_loss(ones(1), zeros(1), {Reduction::sum, beta}).item() == Approx(1));
   CHECK(smooth_l1_loss(full(1, 1e30), zeros(1), {Reduction::sum, 1e20}).item() == Approx(1e30));

@@ -8,7 +8,7 @@
 
 namespace xgrad::testing {
 
-// These ids, again and again.
+// Repeats these ids.
 static Indices repeated(const Indices& ids, Size n) {
   auto all = empty_array<std::int64_t>(Shape{static_cast<std::size_t>(n)});
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -68,7 +68,7 @@ std::vector<FusedCase> fused_cases() {
          return scaled_dot_product_attention(x[0], x[1], x[2], bias.to(x[0].dtype()));
        }},
       {"attention, causal",
-       {{40, 2}, {40, 2}, {40, 2}},  // more than a block of the kernel
+       {{40, 2}, {40, 2}, {40, 2}},  // larger than a block of the kernel
        [](const Tensors& x) {
          return scaled_dot_product_attention(x[0], x[1], x[2], {.is_causal = true});
        },

@@ -1,5 +1,5 @@
 #pragma once
-// The fused ops, as their tests call them: small, and at the sizes of `nano`.
+// Test calls of the fused ops: small, and at the sizes of `nano`.
 
 #include <functional>
 #include <vector>
@@ -14,8 +14,8 @@ struct FusedCase {
   std::vector<Dims> sizes;
   std::function<Tensor(const Tensors&)> f;
   std::vector<Dims> nano = {};  // sizes in the table of fused ops, if it has a row there
-  // Its derivative is a formula of its own, and not that of the ops that Decompose shows: of an
-  // infinite gradient these may make inf - inf where the formula is infinite.
+  // Its derivative is a formula of its own, not that of the composition: for an infinite gradient
+  // the composition may give inf - inf where the formula is infinite.
   bool own_formula = false;
 };
 

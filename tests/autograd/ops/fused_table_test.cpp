@@ -1,4 +1,4 @@
-// Fused ops beside the ops that they fuse, at the sizes of `nano`: xgrad_tests "[.fused_table]".
+// Fused ops compared with their compositions, at the sizes of `nano`: xgrad_tests "[.fused_table]".
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ struct Orders {
   Tensors first, second;
 };
 
-// The gradients of sum(f g), and those of what they give with other numbers.
+// The gradients of sum(f g), and second gradients, with other numbers.
 Orders orders(const FusedCase& op, DType dtype, bool decomposed, bool create_graph) {
   std::optional<Decompose> by_ordinary_ops;
   if (decomposed)
@@ -36,7 +36,7 @@ Orders orders(const FusedCase& op, DType dtype, bool decomposed, bool create_gra
   const Tensor y = op.f(in), g = normal(y.shape(), 9, DType::float32).to(dtype);
   Orders all{grad({y}, in, {.grad_outputs = {g}, .create_graph = create_graph}), {}};
   if (create_graph) {
-    Tensors curved, other;  // of a bias the gradient is a sum of g: it has no graph
+    Tensors curved, other;  // a bias's gradient is a sum of g and has no graph
     for (const Tensor& dx : all.first)
       if (dx.requires_grad()) {
         other.push_back(normal(dx.shape(), 20 + other.size(), DType::float32).to(dtype));
@@ -60,8 +60,8 @@ double error(const Tensors& got, const Tensors& wanted) {
   return worst / double{std::numeric_limits<float>::epsilon()};
 }
 
-// The best of several runs of f and of g in turn, in milliseconds of processor time: a busy machine
-// interrupts the longer of the two more often.
+// The best of several runs of f and of g in turn, in milliseconds of processor time, because a busy
+// machine interrupts the longer one more often.
 template <class F, class G>
 std::pair<double, double> times(const F& f, const G& g) {
   const auto time = [](const auto& run, double best) {

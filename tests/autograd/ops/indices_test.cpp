@@ -23,7 +23,7 @@ std::vector<double> numbers_of(const DiscreteTensor<T>& x) {
   return {x.data(), x.data() + x.numel()};
 }
 
-// Some of them 0, negative and equal.
+// Some are 0, negative or equal.
 Indices some_ids(const Shape& shape) {
   auto a = empty_array<Int>(shape);
   for (std::size_t i = 0; i < a.size(); ++i)
@@ -36,7 +36,7 @@ const std::vector<Shape> shapes = {{},     {1},       {5},       {2, 3},       {
                                    {0},    {0, 3},    {2, 0, 2}, {2, 3, 4, 5}, {70, 90},
                                    {1, 1}, {4, 2, 6}, {3, 1, 2}, {17}};
 
-// f of Indices, and of a Mask, is f of the same numbers as a Tensor: the elements and shape, or the
+// f of Indices, and of a Mask, equals f of the same numbers as a Tensor: elements and shape, or the
 // error.
 template <class F>
 void check_as_tensor(const F& f, const std::vector<Shape>& of = shapes) {
@@ -71,7 +71,7 @@ void check_pairwise(const Indices& y, const Indices& a, const Indices& b, const 
   }
 }
 
-// The bits of a number that int64 holds, without overflow on the way.
+// The bits of a number that fits int64, without overflow on the way.
 Int low_bits(Wide v) { return static_cast<Int>(static_cast<std::uint64_t>(v)); }
 
 Wide floor_of(Wide a, Wide b) {
@@ -135,7 +135,7 @@ TEST_CASE("Indices that are joined need not be alike where Tensors need not", "[
   CHECK(message_of<ValueError>([] { cat(std::vector<Mask>()); }) == "cat: no Tensors are given");
 }
 
-TEST_CASE("What lies side by side is not copied", "[indices]") {
+TEST_CASE("contiguous parts are not copied", "[indices]") {
   const Indices ids = some_ids({4, 3});
   const auto begins_at = [&ids](const Indices& part, std::ptrdiff_t offset) {
     return part.data() == ids.data() + offset;
@@ -144,7 +144,7 @@ TEST_CASE("What lies side by side is not copied", "[indices]") {
   CHECK(begins_at(ids.unsqueeze(0), 0));
   CHECK(begins_at(ids[2], 6));
   CHECK(begins_at(ids[Slice{1, 3}], 3));
-  // a window outlives what it was cut from
+  // a view outlives its array
   const Mask last = [] { return some_mask({3, 2})[2]; }();
   CHECK(numbers_of(last) == numbers_of(some_mask({3, 2}).select(0, 2)));
 }
@@ -323,7 +323,7 @@ TEST_CASE("braces in brackets are a slice, not a mask", "[indices]") {
   CHECK(same_bits(arange(5)[{1, 3}], tensor({1, 2})));
 }
 
-TEST_CASE("what has no name is a line of xtensor", "[indices]") {
+TEST_CASE("ops without a name are a line of xtensor", "[indices]") {
   const Indices ids = {0, 2, 1};
   CHECK(numbers(Indices(ids.array() ^ Int{1})) == std::vector<Int>{1, 3, 0});
 }

@@ -110,8 +110,8 @@ TEST_CASE("gradients at kinks and poles: elementwise", "[ops][kinks]") {
   check_gradient("exponent of 0", {0, 1}, [](const Tensor& e) { return pow(0.0, e); }, {0, 0});
 }
 
-// PyTorch 2.15's: what chooses by comparison passes the gradient on at NaN.
-TEST_CASE("gradients at NaN and at infinity, of what has kinks", "[ops][kinks]") {
+// PyTorch 2.15's rule: an op that chooses by comparison passes the gradient at NaN.
+TEST_CASE("gradients of ops with kinks at NaN and at infinity", "[ops][kinks]") {
   constexpr double nan = not_a_number;
   const Values ends = {nan, inf, -inf};
   check_gradient("relu", ends, [](const Tensor& x) { return relu(x); }, {1, 1, 0});

@@ -1,5 +1,4 @@
-// Ways to write a call that PyTorch's users are used to: parts by name, tensors of vectors,
-// members.
+// Forms of calls that PyTorch's users expect: parts by name, tensors of vectors, members.
 
 #include <regex>
 #include <utility>

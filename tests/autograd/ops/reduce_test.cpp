@@ -1,5 +1,5 @@
-// Reductions, beyond the op table: which of several equal elements gets the gradient, which index
-// is returned, and how accurate sums are.
+// Reductions, beyond the op table: the gradient among equal elements, the returned index, and the
+// accuracy of sums.
 
 #include <algorithm>
 #include <cmath>
@@ -20,18 +20,18 @@ std::vector<double> gradient(const Tensor& y, const Tensor& x) {
   return numbers(grad({y}, {x}, {.grad_outputs = {v}})[0]);
 }
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 using Places = std::vector<std::int64_t>;
 
 }  // namespace
 
 TEST_CASE("amax, amin, max() and min() share the gradient evenly among equals", "[reduce]") {
   const Tensor x = leaf({{1, 3, 3}, {2, 2, 2}, {5, 4, 5}});
-  CHECK(gradient(amax(x, {1}), x) == Numbers{0, 0.5, 0.5, 2.0 / 3, 2.0 / 3, 2.0 / 3, 1.5, 0, 1.5});
-  CHECK(gradient(amin(x, {0}), x) == Numbers{1, 0, 0, 0, 2, 3, 0, 0, 0});
-  CHECK(gradient(max(x), x) == Numbers{0, 0, 0, 0, 0, 0, 0.5, 0, 0.5});
+  CHECK(gradient(amax(x, {1}), x) == Doubles{0, 0.5, 0.5, 2.0 / 3, 2.0 / 3, 2.0 / 3, 1.5, 0, 1.5});
+  CHECK(gradient(amin(x, {0}), x) == Doubles{1, 0, 0, 0, 2, 3, 0, 0, 0});
+  CHECK(gradient(max(x), x) == Doubles{0, 0, 0, 0, 0, 0, 0.5, 0, 0.5});
   const Tensor same = leaf({7, 7});
-  CHECK(gradient(min(same), same) == Numbers{0.5, 0.5});
+  CHECK(gradient(min(same), same) == Doubles{0.5, 0.5});
 }
 
 TEST_CASE("max and min along a dimension return the first of equals, which gets the gradient",
@@ -40,21 +40,21 @@ TEST_CASE("max and min along a dimension return the first of equals, which gets 
   const Extremum rows = max(x, 1), columns = min(x, 0, true);
   CHECK(numbers(rows.indices) == Places{1, 0, 0});
   CHECK(rows.indices.shape() == Shape{3});
-  CHECK(gradient(rows.values, x) == Numbers{0, 1, 0, 2, 0, 0, 3, 0, 0});
+  CHECK(gradient(rows.values, x) == Doubles{0, 1, 0, 2, 0, 0, 3, 0, 0});
   CHECK(numbers(columns.indices) == Places{0, 1, 1});
   CHECK(columns.indices.shape() == Shape{1, 3});
-  CHECK(gradient(columns.values, x) == Numbers{1, 0, 0, 0, 2, 3, 0, 0, 0});
+  CHECK(gradient(columns.values, x) == Doubles{1, 0, 0, 0, 2, 3, 0, 0, 0});
 }
 
 TEST_CASE("NaN is the maximum, and gets the gradient", "[reduce]") {
   const Tensor x = leaf({{1, not_a_number, not_a_number}, {2, 0, 1}});
   const Extremum e = max(x, 1);
   CHECK(numbers(e.indices) == Places{1, 0});
-  CHECK(gradient(e.values, x) == Numbers{0, 1, 0, 2, 0, 0});
-  CHECK(gradient(max(x), x) == Numbers{0, 0.5, 0.5, 0, 0, 0});
-  const Numbers shared = gradient(amin(x, {1}), x);  // a NaN equals none, so all get 0 / 0
+  CHECK(gradient(e.values, x) == Doubles{0, 1, 0, 2, 0, 0});
+  CHECK(gradient(max(x), x) == Doubles{0, 0.5, 0.5, 0, 0, 0});
+  const Doubles shared = gradient(amin(x, {1}), x);  // a NaN equals none, so all get 0 / 0
   CHECK(std::all_of(shared.begin(), shared.begin() + 3, [](double g) { return std::isnan(g); }));
-  CHECK(Numbers(shared.begin() + 3, shared.end()) == Numbers{0, 2, 0});
+  CHECK(Doubles(shared.begin() + 3, shared.end()) == Doubles{0, 2, 0});
 }
 
 // PyTorch 2.15's.
@@ -63,10 +63,10 @@ TEST_CASE("reductions of NaN and infinity, and their gradients", "[reduce]") {
   struct Case {
     const char* op;
     Tensor (*f)(const Tensor&);
-    std::vector<Numbers> results;  // of each row: the value, and the gradient's three elements
+    std::vector<Doubles> results;  // of each row: the value, and the gradient's three elements
   };
   const std::vector<Values> rows = {{1, nan, nan}, {inf, 2, inf}, {-inf, 1, 2}, {inf, inf, inf}};
-  const Numbers nans = {nan, nan, nan, nan};
+  const Doubles nans = {nan, nan, nan, nan};
   const double p1 = 1 / (1 + std::exp(1.0));
   for (const Case& c : std::vector<Case>{
            {"max",
@@ -110,7 +110,7 @@ TEST_CASE("reductions of NaN and infinity, and their gradients", "[reduce]") {
       for (const bool create_graph : {false, true}) {
         const Tensor x = leaf(rows[r]), y = c.f(x);
         const Tensor dx = grad({y}, {x}, {.create_graph = create_graph})[0];
-        Numbers got = numbers(dx);
+        Doubles got = numbers(dx);
         got.insert(got.begin(), numbers(y)[0]);
         for (std::size_t i = 0; i < got.size(); ++i) {
           INFO(c.op << ", row " << r << ", number " << i << ": " << got[i]);
@@ -127,20 +127,20 @@ TEST_CASE("topk returns places in order, the first of equals first, and NaN as t
   const Extremum largest = topk(x, 4), smallest = topk(x, 4, 0, false);
   CHECK(numbers(largest.indices) == Places{2, 1, 3, 0});
   CHECK(numbers(smallest.indices) == Places{4, 0, 1, 3});
-  CHECK(gradient(smallest.values, x) == Numbers{2, 3, 0, 4, 1});
+  CHECK(gradient(smallest.values, x) == Doubles{2, 3, 0, 4, 1});
 }
 
 TEST_CASE("gradients where functions of norms have none are zero", "[reduce]") {
   const Tensor x = leaf({{0, 0}, {3, 4}});
-  CHECK(gradient(vector_norm(x, 2, {1}), x) == Numbers{0, 0, 3 * 0.4, 4 * 0.4});
-  CHECK(gradient(vector_norm(x, 1, {1}), x) == Numbers{0, 0, 2, 2});
+  CHECK(gradient(vector_norm(x, 2, {1}), x) == Doubles{0, 0, 3 * 0.4, 4 * 0.4});
+  CHECK(gradient(vector_norm(x, 1, {1}), x) == Doubles{0, 0, 2, 2});
   CHECK(gradient(vector_norm(x, 0.5, {1}), x)[0] == 0);
-  CHECK(gradient(vector_norm(x, inf, {1}), x) == Numbers{0, 0, 0, 2});
-  CHECK(gradient(vector_norm(x, 0, {1}), x) == Numbers{0, 0, 0, 0});
+  CHECK(gradient(vector_norm(x, inf, {1}), x) == Doubles{0, 0, 0, 2});
+  CHECK(gradient(vector_norm(x, 0, {1}), x) == Doubles{0, 0, 0, 0});
   const Tensor same = leaf({{2, 2, 2}});
-  CHECK(gradient(xgrad::std(same, Dims{1}), same) == Numbers{0, 0, 0});
+  CHECK(gradient(xgrad::std(same, Dims{1}), same) == Doubles{0, 0, 0});
   const Tensor tied = leaf({-3, 3, 1});
-  CHECK(gradient(vector_norm(tied, inf), tied) == Numbers{-0.5, 0.5, 0});
+  CHECK(gradient(vector_norm(tied, inf), tied) == Doubles{-0.5, 0.5, 0});
 }
 
 TEST_CASE("second derivatives at zero are finite", "[reduce]") {
@@ -158,18 +158,18 @@ TEST_CASE("a row of only -inf has a logsumexp of -inf and no gradient", "[reduce
   const Tensor x = leaf({{-inf, -inf}, {0, 0}});
   const Tensor y = logsumexp(x, {1});
   CHECK(y.data<double>()[0] == -inf);
-  CHECK(gradient(y, x) == Numbers{0, 0, 1, 1});
+  CHECK(gradient(y, x) == Doubles{0, 0, 1, 1});
 }
 
 TEST_CASE("a product with zeros has the gradient of the other factors", "[reduce]") {
   const Tensor one = leaf({2, 0, 3, 4}), two = leaf({2, 0, 3, 0});
-  CHECK(gradient(prod(one), one) == Numbers{0, 24, 0, 0});
+  CHECK(gradient(prod(one), one) == Doubles{0, 24, 0, 0});
   const Tensor g = grad({prod(two)}, {two}, {.create_graph = true})[0];
-  CHECK(numbers(g) == Numbers{0, 0, 0, 0});
-  CHECK(gradient(g, two) == Numbers{0, 6 * 4, 0, 6 * 2});  // d^2 / d x1 d x3 = 2 * 3
+  CHECK(numbers(g) == Doubles{0, 0, 0, 0});
+  CHECK(gradient(g, two) == Doubles{0, 6 * 4, 0, 6 * 2});  // d^2 / d x1 d x3 = 2 * 3
 }
 
-// Adding one by one, float32 stops at 2^24.
+// Adding one by one in float32 would stop at 2^24.
 TEST_CASE("long float32 sums are accurate", "[reduce]") {
   const std::size_t n = 20'000'000;
   const Tensor x = full({n}, 1);
@@ -193,5 +193,5 @@ TEST_CASE("embedding adds to the gradient that other uses left", "[index]") {
   const Tensor w = leaf({{1, 2}, {3, 4}});
   const Indices ids = {1, 1, 0};
   backward({sum(embedding(ids, w)) + sum(w * w)});
-  CHECK(numbers(w.grad()) == Numbers{3, 5, 8, 10});
+  CHECK(numbers(w.grad()) == Doubles{3, 5, 8, 10});
 }

@@ -1,7 +1,7 @@
 // Runs the table of samples (golden/table.py) through everything that an op must satisfy: PyTorch's
 // values and gradients to second order, in float64 and float32; differences; the same numbers in
-// every mode, on any number of threads, and of windows; bad calls throw the errors they name.
-// One op alone: xgrad_tests "samples of elementwise ops" -c tanh
+// every mode, on any number of threads, and for views; bad calls throw the errors they name.  One
+// op alone: xgrad_tests "samples of elementwise ops" -c tanh
 
 #include <algorithm>
 #include <cctype>
@@ -31,13 +31,13 @@ using namespace xgrad::testing;
 
 namespace {
 
-// Samples with more elements are there for threads: finite differences would take too long.
+// Larger samples test threads: finite differences would take too long.
 constexpr std::size_t most_checked = 2000;
-// Jacobians with more elements are checked by products with random vectors.
+// Larger Jacobians are checked by products with random vectors.
 constexpr std::size_t most_in_full = 40'000;
 
-// Empty if |a - b| <= tolerance * (largest magnitude of b) everywhere, else what is wrong.  NaN
-// equals NaN, and an infinity itself.
+// Empty if |a - b| <= tolerance * (largest magnitude of b) everywhere, else the difference.  NaN
+// equals NaN, and an infinity equals itself.
 std::string difference(const Tensor& a, const Tensor& b, double tolerance) {
   if (a.shape() != b.shape())
     return "shape " + to_string(a.shape()) + " instead of " + to_string(b.shape());
@@ -55,7 +55,7 @@ std::string difference(const Tensor& a, const Tensor& b, double tolerance) {
   return {};
 }
 
-// The same inputs in a dtype of choice, as leaves; those not chosen as constants.
+// The inputs in a dtype, as leaves if chosen, else as constants.
 Inputs leaves(const Inputs& inputs, DType dtype, const std::set<std::size_t>& chosen) {
   Inputs result;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -71,8 +71,8 @@ Inputs leaves(const Inputs& inputs, DType dtype, const std::set<std::size_t>& ch
 
 Inputs constants(const Inputs& inputs, DType dtype) { return leaves(inputs, dtype, {}); }
 
-// The gradients of a sample that is computed `uses` times of the same inputs, for a fixed
-// cotangent; undefined for inputs that get none.
+// The gradients of a sample that is computed `uses` times from the same inputs, for a fixed
+// cotangent; undefined for inputs without one.
 std::vector<Tensor> gradients(const OpSample& sample, DType dtype,
                               const std::set<std::size_t>& chosen, bool create_graph,
                               std::size_t uses = 1) {
@@ -92,7 +92,7 @@ std::vector<Tensor> gradients(const OpSample& sample, DType dtype,
                .allow_unused = true});
 }
 
-// The same elements as a window into a larger buffer, at an odd place.
+// The same elements as a view into a larger buffer, at an unaligned place.
 Tensor moved(const Tensor& x) {
   return cat({zeros({1}, x.dtype()), flatten(x), zeros({1}, x.dtype())})
       .narrow(0, 1, x.numel())
@@ -114,7 +114,7 @@ void check_inputs_unchanged(const OpSample& sample) {
     CHECK(same_bits(in[i], sample.inputs[i]));
 }
 
-// Tools call a forward again: it must depend on its inputs alone.
+// Observers call a forward again: it must depend on its inputs alone.
 void check_forward_again(const OpSample& sample) {
   const Inputs in = constants(sample.inputs, DType::float64);
   const Trace trace;
@@ -143,7 +143,7 @@ void check_threads(const OpSample& sample, const std::set<std::size_t>& chosen) 
   }
 }
 
-// Inputs and gradients may be windows that begin anywhere, and inputs may change after the forward.
+// Inputs and gradients may be views at any offset, and inputs may change after the forward.
 void check_windows(const OpSample& sample, const std::set<std::size_t>& chosen) {
   for (const DType dtype : {DType::float32, DType::float64}) {
     Inputs in = constants(sample.inputs, dtype), wanted;
@@ -169,9 +169,9 @@ void check_windows(const OpSample& sample, const std::set<std::size_t>& chosen) 
   }
 }
 
-// The ordinary backward, the one under create_graph, and the one where only one input wants a
-// gradient must agree, and the gradients of two uses add up.
-void check_readings(const OpSample& sample, const std::set<std::size_t>& chosen) {
+// The ordinary backward, the one under create_graph, and the one for a single input must agree, and
+// the gradients of two uses add up.
+void check_modes(const OpSample& sample, const std::set<std::size_t>& chosen) {
   for (const DType dtype : {DType::float32, DType::float64}) {
     const double tolerance = dtype == DType::float32 ? 1e-5 : 1e-12;
     const auto ordinary = gradients(sample, dtype, chosen, false);
@@ -193,7 +193,7 @@ void check_readings(const OpSample& sample, const std::set<std::size_t>& chosen)
   }
 }
 
-// A fused op and the ops that it fuses must agree; in float32 they round in other places.
+// A fused op and its composition must agree; in float32 they round in other places.
 void check_decomposed(const OpSample& sample, const std::set<std::size_t>& chosen) {
   for (const DType dtype : {DType::float32, DType::float64}) {
     INFO("decomposed, in " << to_string(dtype));
@@ -224,18 +224,18 @@ std::string signs_of(const std::vector<Tensor>& xs) {
   return text;
 }
 
-// NaN and infinity as the same.
+// Counts NaN and infinity as the same.
 std::string no_number(std::string signs) {
   std::ranges::replace_if(
       signs, [](char c) { return c == '+' || c == '-'; }, 'n');
   return signs;
 }
 
-// NaN and infinity stand in each place of each input and of the gradient in turn (in 20 places of a
-// larger one).  Fused or decomposed, with create_graph or without, an op gives NaN, infinity and
+// NaN and infinity are put in each place of each input and of the gradient in turn (in 20 places of
+// a larger one).  Fused or composed, with create_graph or without, an op gives NaN, infinity and
 // numbers in the same places.
 // Exception: for an infinite gradient NaN and infinity count as the same under Decompose, because
-// the ops may subtract infinities.
+// the composition may subtract infinities.
 void check_special_values(const OpSample& sample, const std::set<std::size_t>& chosen) {
   Inputs all = sample.inputs;
   all.push_back(normal(sample.f(sample.inputs).shape(), 9));
@@ -266,7 +266,7 @@ void check_special_values(const OpSample& sample, const std::set<std::size_t>& c
       }
     return said;
   };
-  const int places = XGRAD_SANITIZER ? 4 : 20;  // (those watch the memory, which is the same)
+  const int places = XGRAD_SANITIZER ? 4 : 20;  // (sanitizers check memory alone)
   for (const DType dtype : {DType::float64, DType::float32})
     for (const double v : {not_a_number, inf, -inf})
       for (std::size_t i = 0; i < all.size(); ++i)
@@ -292,7 +292,7 @@ void check_derivatives(const OpSample& sample, const std::set<std::size_t>& chos
     elements += in[i].numel();
   if (elements > most_checked)
     return;
-  // (Sanitizers watch the memory, which is the same.)
+  // (Sanitizers check memory alone, which is the same.)
   const bool fast = XGRAD_SANITIZER || elements * sample.f(in).numel() > most_in_full;
   const auto first = gradcheck(sample.f, in, {.fast_mode = fast}),
              second = gradgradcheck(sample.f, in, {.fast_mode = fast});
@@ -300,8 +300,8 @@ void check_derivatives(const OpSample& sample, const std::set<std::size_t>& chos
   CHECK((second.ok ? "" : second.message) == "");
 }
 
-// The sample's inputs with a size as 0: at one place, at that place from the end of every input, or
-// wherever the size stands.
+// The sample's inputs with a size replaced by 0: at one place, at that place from the end of every
+// input, or wherever the size occurs.
 std::vector<Inputs> with_zero_sizes(const Inputs& inputs) {
   std::map<std::string, Inputs> all;  // by shown_sizes
   const auto add = [&](const auto& becomes_zero) {
@@ -334,7 +334,7 @@ std::vector<Inputs> with_zero_sizes(const Inputs& inputs) {
   return list;
 }
 
-// An op may refuse a size of 0; if it does not, all modes agree, whatever was in the memory.
+// An op may reject a size of 0; if it does not, all modes agree, whatever the memory contained.
 void check_zero_sizes(const OpSample& original, const std::set<std::size_t>& chosen) {
   for (const Inputs& inputs : with_zero_sizes(original.inputs)) {
     OpSample sample = original;
@@ -352,7 +352,7 @@ void check_zero_sizes(const OpSample& original, const std::set<std::size_t>& cho
     CHECK(difference(sample.f(constants(inputs, DType::float32)), y, sample.tolerance32) == "");
     if (!sample.differences)
       continue;
-    check_readings(sample, chosen);
+    check_modes(sample, chosen);
     check_decomposed(sample, chosen);
     check_threads(sample, chosen);
     if (std::cmp_less_equal(y.numel(), most_checked) && all(isfinite(y)))
@@ -389,7 +389,7 @@ void check_properties(const OpSample& sample) {
   if (sample.differences)
     check_derivatives(sample, chosen);
   if (sample.gradients) {
-    check_readings(sample, chosen);
+    check_modes(sample, chosen);
     check_decomposed(sample, chosen);
     check_special_values(sample, chosen);
     check_threads(sample, chosen);
@@ -401,11 +401,11 @@ void check_properties(const OpSample& sample) {
 void run(const std::string& name) {
   const OpGroup& group =
       *std::ranges::find_if(op_groups(), [&](const OpGroup& g) { return g.name == name; });
-  std::vector<std::string> ops;  // a section of a name that stands twice would run once
+  std::vector<std::string> ops;  // a section with a repeated name would run once
   for (const OpCall& call : group.calls)
     if (const std::string op = op_of(call.name); std::ranges::find(ops, op) == ops.end())
       ops.push_back(op);
-  // The op of a bad call is the first word of its first fragment, as of most messages.
+  // The op of a bad call is the first word of its first fragment, as in most messages.
   const auto bad_of = [&](const BadCall& bad) {
     const auto at = std::ranges::find_if(bad.fragments.front(), [](char c) {
       return c != '_' && std::isalnum(static_cast<unsigned char>(c)) == 0;
@@ -464,7 +464,7 @@ TEST_CASE("every op has a sample with second gradients, and every number a sampl
     CHECK(names.contains(name));
   }
   const std::set<std::string> ops = declared_ops();
-  CHECK(ops.size() >= 80);  // or ops.hpp looks different from what is expected here
+  CHECK(ops.size() >= 80);  // or the parser does not understand ops.hpp
   for (const std::string& op : ops) {
     INFO(op << " has no sample with second gradients");
     CHECK(with_second.contains(op));
@@ -477,7 +477,7 @@ TEST_CASE("every op and optimizer stands in a row of docs/pytorch_ops.md or docs
           "[ops][docs][optim]") {
   std::istringstream page(read_bytes(source_dir + "/docs/pytorch_ops.md") +
                           read_bytes(source_dir + "/docs/pytorch.md"));
-  std::set<std::string> code;  // the words between backticks of all rows
+  std::set<std::string> code;  // the words between backticks in all rows
   for (std::string line; std::getline(page, line);) {
     bool within = false;
     std::string word;

@@ -1,5 +1,5 @@
-// Softmax, norms, dropout and losses, beyond the op table: gradients where there are no finite
-// differences, long sums, and PyTorch's numbers.
+// Softmax, norms, dropout and losses, beyond the op table: gradients without finite differences,
+// long sums, and PyTorch's numbers.
 
 #include <algorithm>
 #include <cmath>
@@ -17,21 +17,22 @@ using namespace xgrad;
 
 namespace {
 
-// The gradient of sum(f(x) * g) in both readings, which must be equal.
+// The gradient of sum(f(x) * g) by the ordinary backward and under create_graph, which must be
+// equal.
 std::vector<double> gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& value,
                              const Tensor& g) {
-  std::vector<std::vector<double>> readings;
+  std::vector<std::vector<double>> modes;
   for (const bool create_graph : {false, true}) {
     Tensor x = value.detach();
     x.requires_grad_();
     const Tensor y = f(x);
-    readings.push_back(
+    modes.push_back(
         numbers(grad({y}, {x}, {.grad_outputs = {g}, .create_graph = create_graph})[0]));
   }
-  REQUIRE(readings[0].size() == readings[1].size());
-  for (std::size_t i = 0; i < readings[0].size(); ++i)
-    CHECK(readings[1][i] == Approx(readings[0][i]).margin(3e-7));
-  return readings[0];
+  REQUIRE(modes[0].size() == modes[1].size());
+  for (std::size_t i = 0; i < modes[0].size(); ++i)
+    CHECK(modes[1][i] == Approx(modes[0][i]).margin(3e-7));
+  return modes[0];
 }
 
 bool all_nan(const std::vector<double>& v) {
@@ -150,7 +151,7 @@ TEST_CASE("layer_norm: the gradient of the weight sums many rows accurately", "[
   }
 }
 
-TEST_CASE("dropout: what it draws, and when it draws nothing", "[softmax]") {
+TEST_CASE("dropout: its draws, and when it draws nothing", "[softmax]") {
   const Tensor x = ones({50});
   Generator g(3);
   const std::string before = g.state();
@@ -169,7 +170,7 @@ TEST_CASE("dropout: what it draws, and when it draws nothing", "[softmax]") {
     CHECK((v == 0 || v == 1.25));
 }
 
-TEST_CASE("dropout: the gradient passes where the value did, in both readings", "[softmax]") {
+TEST_CASE("dropout: the gradient passes where the value did, in both modes", "[softmax]") {
   const auto f = [](const Tensor& t) {
     Generator g(4);
     return dropout(t, 0.4, true, g);

@@ -1,6 +1,6 @@
 // The forms of fused ops: the kernels of an ordinary run, the derivative under create_graph, and
-// the ops under Decompose.  They agree on numbers, and say NaN, infinity or a number in the same
-// places.
+// the composition under Decompose.  They agree on numbers, and have NaN, infinities and numbers in
+// the same places.
 
 #include <cmath>
 #include <optional>
@@ -18,7 +18,7 @@ using namespace xgrad::testing;
 
 namespace {
 
-// For each element n, + or - for what is no number.
+// For each element: n, + or - if it is no finite number.
 std::string kinds(const Tensors& xs) {
   std::string text;
   for (const Tensor& x : xs) {
@@ -29,7 +29,7 @@ std::string kinds(const Tensors& xs) {
   return text;
 }
 
-// The gradients of those inputs that are not `without` one, and the result, in all forms.
+// The result, and the gradients of all inputs but `without`, in all forms.
 std::vector<Tensors> forms(const FusedCase& c, const Tensors& at, const Tensor& g,
                            std::optional<std::size_t> without = {}) {
   std::vector<Tensors> all;
@@ -51,7 +51,7 @@ std::vector<Tensors> forms(const FusedCase& c, const Tensors& at, const Tensor& 
   return all;
 }
 
-// NaN on one side and infinity on the other count as the same, because the order of sums decides.
+// NaN in one and infinity in the other count as the same, because the order of sums decides.
 void unify_what_is_no_number(std::string& a, const std::string& b) {
   for (std::size_t i = 0; i < a.size(); ++i)
     if (a[i] != '.' && b[i] != '.')
@@ -181,7 +181,7 @@ TEST_CASE("an observer may run a fused op again in the other dtype", "[ops][spec
   }
 }
 
-// PyTorch 2.15's; ignored rows are 0 here whatever their logits are.
+// PyTorch 2.15's; here ignored rows are 0 for any logits.
 TEST_CASE("NaN and infinity as gradients of losses: as in PyTorch", "[ops][special]") {
   struct Case {
     Indices target;

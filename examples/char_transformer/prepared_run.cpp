@@ -1,4 +1,4 @@
-#include "start.hpp"
+#include "prepared_run.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,8 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The latest unfinished run under runs/.  FileError that names those that are finished if there is
-/// none.
+/// The latest unfinished run under runs/.  A FileError names the finished ones if there is none.
 std::string latest_unfinished() {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
   std::vector<std::string> finished_runs;
@@ -33,9 +32,9 @@ std::string latest_unfinished() {
   for (const auto& [time, path] : found) {
     try {
       const xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
-      const Notes notes = read_notes(checkpoint);
+      const CheckpointInfo info = read_checkpoint_info(checkpoint);
       check_finite(checkpoint.model, path);
-      if (!finished(read_recipe(notes.config, path), checkpoint.step, notes.evaluations))
+      if (!finished(read_recipe(info.config, path), checkpoint.step, info.evaluations))
         return path;
       finished_runs.push_back(fs::path(path).parent_path().string());
     } catch (const FileError& error) {
@@ -52,32 +51,32 @@ std::string latest_unfinished() {
 }
 
 /// The checkpoint that --resume means.  Empty if --out names a folder that has none, where a run
-/// begins.  FileError if there is nothing to go on with.
+/// begins.  FileError if there is nothing to resume.
 std::string checkpoint_to_resume(const TrainOptions& options) {
   if (!options.resumes_by_name())
     return options.out.empty() ? latest_unfinished() : checkpoint_in(options.out).value_or("");
   const std::string path = find_checkpoint(*options.resume);
-  // A link goes on where it leads.
+  // A link continues at its target.
   return fs::is_symlink(path) && fs::exists(path) ? fs::canonical(path).string() : path;
 }
 
-/// The options of a run that goes on from a checkpoint; without one, of a new run, which may have
-/// the weights of another.
-Start read_start(const TrainOptions& given, const std::string& checkpoint) {
-  Start start{.options = given};
+/// The options of a resumed run; without a checkpoint, of a new run, which may have the weights of
+/// another.
+PreparedRun prepare_options(const TrainOptions& given, const std::string& checkpoint) {
+  PreparedRun run{.options = given};
   const bool resumes = !checkpoint.empty();
   if (!resumes && given.init_from.empty()) {
     if (given.lora_rank > 0)
-      throw UsageError("--lora-rank is of adapters beside a model's weights: --init-from names it");
-    return start;
+      throw UsageError("--lora-rank adds adapters to a model: --init-from names it");
+    return run;
   }
   if (resumes) {
-    start.from = read_checkpoint(checkpoint);
-    start.notes = read_notes(*start.from);
-    add_base(*start.from, start.notes);
-    read_model_config(*start.from, start.notes);  // do the tensors fit?
-    check_finite(start.from->model, checkpoint);
-    start.about = fmt::format("{}, after {}", checkpoint, format_count(start.from->step, "step"));
+    run.from = read_checkpoint(checkpoint);
+    run.info = read_checkpoint_info(*run.from);
+    add_base(*run.from, run.info);
+    read_model_config(*run.from, run.info);  // do the tensors fit?
+    check_finite(run.from->model, checkpoint);
+    run.about = fmt::format("{}, after {}", checkpoint, format_count(run.from->step, "step"));
   } else {
     TrainedModel trained =
         holds_weights_alone(given.init_from)
@@ -85,49 +84,50 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
                            given.given.contains("--n-head") ? given.recipe.n_head : 0)
             : read_trained_model(given.init_from, given.lora_rank > 0);
     xgrad::nn::merge_lora(trained.model);
-    start.from.emplace().path = trained.path;
-    start.from->model = state_dict(trained.model);
-    start.about = std::move(trained.about);
-    start.notes = std::move(trained.notes);
-    start.notes.lora.reset();
+    run.from.emplace().path = trained.path;
+    run.from->model = state_dict(trained.model);
+    run.about = std::move(trained.about);
+    run.info = std::move(trained.info);
+    run.info.lora.reset();
     if (given.lora_rank > 0) {
       const std::string base = fs::absolute(trained.path).lexically_normal().string();
       xgrad::io::format_json(base);  // or no checkpoint could name it
-      start.notes.lora = {given.lora_rank, static_cast<double>(given.lora_rank), base,
-                          weights_checksum(start.from->model)};
+      run.info.lora = {given.lora_rank, static_cast<double>(given.lora_rank), base,
+                       weights_checksum(run.from->model)};
     }
   }
-  const std::string path = start.from->path;
-  const xgrad::io::Json& config = start.notes.config;
-  TrainOptions& options = start.options;
+  const std::string path = run.from->path;
+  const xgrad::io::Json& config = run.info.config;
+  TrainOptions& options = run.options;
   if (resumes)
     options.recipe = read_recipe(config, path);
 
   std::vector<std::string> differences, changes;
   const auto compare = [&](const char* flag, const auto& wanted, auto& value, const auto& found,
-                           Keeps keeps = Keeps::recipe) {
+                           OnResume on_resume = OnResume::recipe) {
     value = found;
     if (given.given.count(flag) == 0 || wanted == found)
       return;
     value = wanted;
-    if (keeps == Keeps::unless_given)
+    if (on_resume == OnResume::unless_given)
       changes.push_back(fmt::format("{} {} -> {}", flag, found, wanted));
-    else if (keeps != Keeps::nothing)
+    else if (on_resume != OnResume::nothing)
       differences.push_back(fmt::format("{} {} is given, but {} has {}", flag, wanted,
                                         resumes ? "the run" : "the model", found));
   };
-  const bool begins_pretrained = !resumes && start.notes.model;
+  const bool begins_pretrained = !resumes && run.info.model;
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
     const bool shorter = begins_pretrained && field.flag == std::string_view("--block-size");
-    if (resumes || (field.keeps == Keeps::size && !shorter))
+    if (resumes || (field.on_resume == OnResume::size && !shorter))
       if (const auto found = value_in<T>(config, field.flag, field.range))
-        compare(field.flag, given.recipe.*member, options.recipe.*member, *found, field.keeps);
+        compare(field.flag, given.recipe.*member, options.recipe.*member, *found, field.on_resume);
   });
   if (begins_pretrained) {
-    const std::size_t wanted = given.recipe.block_size, most = start.notes.model->block_size;
-    compare("--block-size", wanted, options.recipe.block_size, std::min(wanted, most), Keeps::size);
+    const std::size_t wanted = given.recipe.block_size, most = run.info.model->block_size;
+    compare("--block-size", wanted, options.recipe.block_size, std::min(wanted, most),
+            OnResume::size);
   }
-  const Vocabulary& vocabulary = start.notes.vocabulary;
+  const Vocabulary& vocabulary = run.info.vocabulary;
   compare("--tokens", given.tokens, options.tokens,
           std::string(vocabulary.pairs() ? "bpe" : "characters"));
   options.vocab_size.reset();
@@ -135,11 +135,11 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     compare("--vocab-size", given.vocab_size.value_or(0), options.vocab_size,
             value_in<std::size_t>(config, "--vocab-size", vocab_sizes).value_or(vocabulary.size()));
   if (resumes) {
-    start.resumed = start.from->step;
+    run.resumed = run.from->step;
     const auto* const seed = config.find<std::uint64_t>("seed");
     compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed);
     compare("--lora-rank", given.lora_rank, options.lora_rank,
-            start.notes.lora ? start.notes.lora->rank : 0);
+            run.info.lora ? run.info.lora->rank : 0);
     compare("--preset", given.preset, options.preset, text_in(config, "preset"));
     const fs::path parent = fs::path(path).parent_path();
     options.out = parent.empty() ? "." : parent.string();
@@ -147,43 +147,43 @@ Start read_start(const TrainOptions& given, const std::string& checkpoint) {
     if (!given.out.empty() && !fs::equivalent(options.out, given.out, none))
       differences.push_back(
           fmt::format("--out {} is given, but the run has {}", given.out, options.out));
-    if (options.recipe.max_iters < start.steps())
+    if (options.recipe.max_iters < run.steps())
       differences.push_back(fmt::format("--max-iters {} is given, but the run has made {}",
                                         options.recipe.max_iters,
-                                        format_count(start.steps(), "step")));
+                                        format_count(run.steps(), "step")));
   }
   if (!differences.empty())
-    fail<FileError>("{}: the flags disagree with it:\n  {}\nLeave them out, or begin a new run.",
-                    path, fmt::join(differences, "\n  "));
-  start.changes = fmt::format("{}", fmt::join(changes, ", "));
+    fail<FileError>("{}: the flags disagree with it:\n  {}\nOmit them, or begin a new run.", path,
+                    fmt::join(differences, "\n  "));
+  run.changes = fmt::format("{}", fmt::join(changes, ", "));
   if (!resumes)
-    return start;
+    return run;
   if (!is_checkpoint_name(fs::path(path).filename().string()))
     fail<FileError>(
-        "{}: not a file of a run's folder, in which a run could go on; --init-from begins a new "
+        "{}: not a file of a run's folder, so it cannot be resumed; --init-from begins a new "
         "one with its weights",
         path);
 
-  // Options that change no number are as in config.json, unless they are given.
+  // Options that change no number default to config.json's.
   const xgrad::io::Json before = read_object(options.out + "/config.json");
   for (const Count& count : counts)
     if (!(options.*count.member))
       options.*count.member = value_in<std::size_t>(before, count.flag, {count.least, many});
-  if (given.given.count("--sample-prompt") == 0)  // it may be empty
+  if (given.given.count("--sample-prompt") == 0)  // the empty prompt is valid
     options.sample_prompt = text_in(before, "sample_prompt");
   if (options.data.empty())
     options.data = text_in(before, "data");
   if (options.val_data.empty())
     options.val_data = text_in(before, "val_data");
   options.init_from = text_in(before, "init_from");
-  return start;
+  return run;
 }
 
-/// All of a start: the options, the folder, and the text.
-std::optional<Start> read_all(const TrainOptions& given, const std::string& checkpoint,
-                              const Ranks& ranks) {
+/// The rest of a prepared run: the options, the folder, and the text.
+std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string& checkpoint,
+                                    const Ranks& ranks) {
   const bool resumes = !checkpoint.empty(), writes = ranks.rank() == 0;
-  // Where nothing is written, the folder need not be there: other ranks may not see it.
+  // If nothing is written, the folder need not exist: other ranks may not see it.
   const auto holds = resumes || !writes || given.overfit_one_batch ? RunDir::Holds::run
                      : given.resume                                ? RunDir::Holds::leftovers
                                                                    : RunDir::Holds::nothing;
@@ -191,68 +191,68 @@ std::optional<Start> read_all(const TrainOptions& given, const std::string& chec
     fail<FileError>("{}: is a pretrained model's folder, in which a run would write: name another",
                     given.out);
   std::unique_ptr<RunDir> run_dir(resumes ? nullptr : new RunDir(given.out, holds));
-  Start start = read_start(given, checkpoint);
-  const TrainOptions& options = start.options;
+  PreparedRun run = prepare_options(given, checkpoint);
+  const TrainOptions& options = run.options;
   const Recipe& recipe = options.recipe;
-  if (start.resumed && finished(recipe, *start.resumed, start.notes.evaluations)) {
+  if (run.resumed && finished(recipe, *run.resumed, run.info.evaluations)) {
     tell(fmt::format("{}: the run is finished, after {}.  A larger --max-iters makes it longer.\n",
-                     start.from->path, format_count(*start.resumed, "step")));
+                     run.from->path, format_count(*run.resumed, "step")));
     return std::nullopt;
   }
   if (resumes) {
     run_dir = std::make_unique<RunDir>(options.out, holds);
     if (writes && !given.dry_run) {
       run_dir->lock();
-      if (step_of(checkpoint) != *start.resumed)
-        fail<FileError>("{}: another process has gone on with it, or it cannot be read any more",
+      if (step_of(checkpoint) != *run.resumed)
+        fail<FileError>("{}: another process has continued it, or it can no longer be read",
                         checkpoint);
     }
   }
   for (const std::string& read :
        {options.data, options.val_data, resumes ? std::string() : config_file.path})
     run_dir->check_input(read);
-  if (!start.notes.model)
+  if (!run.info.model)
     check_recipe(recipe);
   if (resumes) {
-    start.source = open_text(given.data, given.val_data, checkpoint, start.notes);
-    if (const std::string flag = other_text(start.source, start.notes); !flag.empty())
+    run.dataset = open_run_dataset(given.data, given.val_data, checkpoint, run.info);
+    if (const std::string flag = other_text(run.dataset, run.info); !flag.empty())
       fail<FileError>("{}: another text than the run in {} {} on; {} FILE names it",
-                      flag == "--data" ? start.source.name : start.source.validation_name,
+                      flag == "--data" ? run.dataset.name : run.dataset.validation_name,
                       options.out, flag == "--data" ? "is trained" : "validates", flag);
   } else {
-    const auto& known = start.notes.vocabulary;
-    start.source = open_source(options.data, options.val_data, options.preset,
-                               start.from ? std::optional(known) : std::nullopt,
+    const auto& known = run.info.vocabulary;
+    run.dataset = open_dataset(options.data, options.val_data, options.preset,
+                               run.from ? std::optional(known) : std::nullopt,
                                options.vocab_size.value_or(0));
   }
-  const Vocabulary& vocabulary = start.source.vocabulary;
-  check_block(start.source.ids.train, start.source.training_name, recipe.block_size, vocabulary);
-  check_block(start.source.ids.validation, start.source.validation_name, recipe.block_size,
+  const Vocabulary& vocabulary = run.dataset.vocabulary;
+  check_block(run.dataset.ids.train, run.dataset.training_name, recipe.block_size, vocabulary);
+  check_block(run.dataset.ids.validation, run.dataset.validation_name, recipe.block_size,
               vocabulary);
 
-  if (start.from)
-    tell(labelled("From", fmt::format("{}{}.", start.about,
+  if (run.from)
+    tell(labelled("From", fmt::format("{}{}.", run.about,
                                       resumes && !given.init_from.empty()
                                           ? "; --init-from is for a new run, and not used"
                                           : "")));
   else if (given.resume && writes)
     tell(labelled("New", fmt::format("a new run: there is nothing to resume in {}.", options.out)));
-  if (!start.changes.empty())
-    tell(labelled("Flags", fmt::format("changed from here on: {}.", start.changes)));
+  if (!run.changes.empty())
+    tell(labelled("Flags", fmt::format("changed from here on: {}.", run.changes)));
   if (!resumes)
-    start.notes.evaluations = {};
-  start.notes.config = to_json(options, vocabulary.size());
-  start.notes.vocabulary = vocabulary;
-  start.notes.text = start.source.sum;
-  start.notes.val_text = start.source.val_sum;
-  start.run_dir = std::move(run_dir);
+    run.info.evaluations = {};
+  run.info.config = to_json(options, vocabulary.size());
+  run.info.vocabulary = vocabulary;
+  run.info.text = run.dataset.sum;
+  run.info.val_text = run.dataset.val_sum;
+  run.run_dir = std::move(run_dir);
   if (const auto parts = xgrad::parallel::shard_count(recipe.batch_size); parts < ranks.size())
     fail<UsageError>(
         "{} ranks, but a batch of {} is cut into {}: start fewer ranks, no more than the {} shards "
         "of a large batch",
         ranks.size(), format_count(recipe.batch_size, "block"), format_count(parts, "shard"),
         xgrad::parallel::default_shards);
-  return start;
+  return run;
 }
 
 #if defined(__clang__)
@@ -271,7 +271,7 @@ std::string describe_build() {
 
 }  // namespace
 
-std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
+std::optional<PreparedRun> prepare(const TrainOptions& given, const Ranks& ranks) {
   const bool writes = ranks.rank() == 0;
   ranks.check_same("the file of --config", xgrad::printable_name(config_file.text));
   std::string checkpoint;
@@ -280,16 +280,15 @@ std::optional<Start> prepare(const TrainOptions& given, const Ranks& ranks) {
       checkpoint = checkpoint_to_resume(given);
   });
   checkpoint = ranks.text_of_first(checkpoint);
-  std::optional<Start> start;
-  ranks.together([&] { start = read_all(given, checkpoint, ranks); });
+  std::optional<PreparedRun> run;
+  ranks.together([&] { run = read_all(given, checkpoint, ranks); });
   if (ranks.size() > 1) {
-    ranks.check_same("the checkpoint",
-                     start && start->from ? file_checksum(start->from->path) : "");
+    ranks.check_same("the checkpoint", run && run->from ? file_checksum(run->from->path) : "");
     ranks.check_same("the model that adapters are for",
-                     start && start->notes.lora ? start->notes.lora->base_checksum : "");
-    ranks.check_same("the text", start ? start->source.sum + start->source.val_sum : "");
+                     run && run->info.lora ? run->info.lora->base_checksum : "");
+    ranks.check_same("the text", run ? run->dataset.sum + run->dataset.val_sum : "");
   }
-  return start;
+  return run;
 }
 
 std::string file_checksum(const std::string& path) {
@@ -326,40 +325,40 @@ std::string resume_command(const TrainOptions& options, const std::string& folde
                      options.threads > 0 ? fmt::format(" --threads {}", options.threads) : "");
 }
 
-std::string describe(const Start& start, const xgrad::nn::GPT& model) {
-  const Recipe& r = start.options.recipe;
-  const Source& source = start.source;
-  const auto& [train, validation] = source.ids;
-  const Vocabulary& vocabulary = source.vocabulary;
+std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model) {
+  const Recipe& r = run.options.recipe;
+  const Dataset& dataset = run.dataset;
+  const auto& [train, validation] = dataset.ids;
+  const Vocabulary& vocabulary = dataset.vocabulary;
   const std::size_t known = vocabulary.size(), batches = r.gradient_accumulation_steps,
-                    asked = start.options.vocab_size.value_or(0);
-  const bool apart = !start.options.val_data.empty();
-  std::string text = fmt::format("{}: {} {}s of a vocabulary of {}", source.name,
+                    asked = run.options.vocab_size.value_or(0);
+  const bool apart = !run.options.val_data.empty();
+  std::string text = fmt::format("{}: {} {}s of a vocabulary of {}", dataset.name,
                                  format_count(train.size() + (apart ? 0 : validation.size())),
                                  vocabulary.unit(), format_count(known));
-  if (known < asked && !start.notes.model)
+  if (known < asked && !run.info.model)
     text += fmt::format(" and not {}, because no pairs are left", asked);
-  text +=
-      fmt::format("; {} to train on, {} to validate{}.", format_count(train.size()),
-                  format_count(validation.size()), apart ? ", from " + source.validation_name : "");
+  text += fmt::format("; {} to train on, {} to validate{}.", format_count(train.size()),
+                      format_count(validation.size()),
+                      apart ? ", from " + dataset.validation_name : "");
   std::string loss = fmt::format("a uniform guess has ln {} = {:.4f}", known,
                                  std::log(static_cast<double>(known)));
   if (const auto entropy =
-          source.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size))
+          dataset.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size))
     loss += fmt::format("; no model can beat {:.4f}, the entropy of the text itself", *entropy);
   std::string size =
       fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters", r.n_layer, r.n_head, r.n_embd,
                   format_count(xgrad::nn::num_parameters(model)));
-  if (const auto& lora = start.notes.lora)
+  if (const auto& lora = run.info.lora)
     size += fmt::format(", of which adapters of rank {} are trained", lora->rank);
   const std::string steps =
       fmt::format("{} of {} ({}{} of {}), on {}, seed {}.", format_count(r.max_iters),
                   vocabulary.count(r.batch_size * r.block_size * batches),
                   batches > 1 ? fmt::format("{} batches of ", batches) : "",
                   format_count(r.batch_size, "block"), r.block_size,
-                  format_count(xgrad::num_threads(), "thread"), start.options.seed);
+                  format_count(xgrad::num_threads(), "thread"), run.options.seed);
   const auto rate = schedule_of(r);
-  const std::size_t first = start.steps(), last = std::max<std::size_t>(r.max_iters, 1) - 1,
+  const std::size_t first = run.steps(), last = std::max<std::size_t>(r.max_iters, 1) - 1,
                     highest = std::clamp(r.warmup_iters, std::min(first, last), last);
   const std::string rates = fmt::format(
       "from {:.4g} to {:.4g} at step {}, and {:.4g} at the last; lowest {:.4g}.", rate(first),

@@ -1,4 +1,4 @@
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 
 #include <fmt/format.h>
 
@@ -42,26 +42,25 @@ bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& eval
   return steps >= recipe.max_iters && !pending;
 }
 
-Json to_json(const Notes& notes) {
-  const Evaluations& e = notes.evaluations;
+Json to_json(const CheckpointInfo& info) {
+  const Evaluations& e = info.evaluations;
   JsonObject evaluations{{"last", e.last}};
   if (e.best) {
     evaluations.emplace_back("best_step", e.best->step);
     evaluations.emplace_back("best_loss", e.best->loss);
-    evaluations.emplace_back("best_loss_over",
-                             format_batches(count_in(notes.config, "eval_iters")));
+    evaluations.emplace_back("best_loss_over", format_batches(count_in(info.config, "eval_iters")));
   }
-  JsonObject json{{"config", notes.config},
-                  notes.vocabulary.stored(),
-                  {"text", notes.text},
-                  {"val_text", notes.val_text},
+  JsonObject json{{"config", info.config},
+                  info.vocabulary.stored(),
+                  {"text", info.text},
+                  {"val_text", info.val_text},
                   {"evaluations", std::move(evaluations)}};
-  if (notes.model) {
+  if (info.model) {
     json.emplace_back("model",
-                      xgrad::io::parse_json(xgrad::io::format_pretrained_config(*notes.model)));
-    json.emplace_back("metadata", notes.metadata);
+                      xgrad::io::parse_json(xgrad::io::format_pretrained_config(*info.model)));
+    json.emplace_back("metadata", info.metadata);
   }
-  if (const auto& lora = notes.lora)
+  if (const auto& lora = info.lora)
     json.emplace_back("lora", JsonObject{{"rank", lora->rank},
                                          {"alpha", lora->alpha},
                                          {"base", lora->base},
@@ -69,47 +68,47 @@ Json to_json(const Notes& notes) {
   return json;
 }
 
-JsonObject metadata_of(const Notes& notes) {
-  if (!notes.metadata.empty())
-    return notes.metadata;
-  const auto* const pairs = notes.vocabulary.pairs();
+JsonObject metadata_of(const CheckpointInfo& info) {
+  if (!info.metadata.empty())
+    return info.metadata;
+  const auto* const pairs = info.vocabulary.pairs();
   const auto end = pairs == nullptr ? std::nullopt : pairs->find("<|endoftext|>");
   const Json id = end ? Json(static_cast<std::uint64_t>(*end)) : Json(nullptr);
   return {{"config.json", JsonObject{{"bos_token_id", nullptr}, {"eos_token_id", id}}}};
 }
 
-std::vector<std::int64_t> end_of_text(const Notes& notes) {
-  return xgrad::io::end_of_text_ids(metadata_of(notes), "the model's metadata");
+std::vector<std::int64_t> end_of_text(const CheckpointInfo& info) {
+  return xgrad::io::end_of_text_ids(metadata_of(info), "the model's metadata");
 }
 
-Notes read_notes(const xgrad::io::Checkpoint& checkpoint) {
+CheckpointInfo read_checkpoint_info(const xgrad::io::Checkpoint& checkpoint) {
   const Json& user = checkpoint.user;
   const auto* const config = user.find<JsonObject>("config");
   Vocabulary vocabulary(user, checkpoint.path);
   if (config == nullptr)
     throw FileError(checkpoint.path + ": a checkpoint of another program: it has no configuration");
-  Notes notes{.config = *config,
-              .vocabulary = std::move(vocabulary),
-              .text = text_in(user, "text"),
-              .val_text = text_in(user, "val_text")};
+  CheckpointInfo info{.config = *config,
+                      .vocabulary = std::move(vocabulary),
+                      .text = text_in(user, "text"),
+                      .val_text = text_in(user, "val_text")};
   if (const auto* const metadata = user.find<JsonObject>("metadata"))
-    notes.metadata = *metadata;
+    info.metadata = *metadata;
   if (const Json* const model = user.find("model"))
-    notes.model =
+    info.model =
         xgrad::io::pretrained_config_of(*model, checkpoint.path + ": the metadata's 'model'");
   if (const Json* const lora = user.find("lora")) {
-    notes.lora = {count_in(*lora, "rank"), lora->number("alpha").value_or(0),
-                  text_in(*lora, "base"), text_in(*lora, "base_checksum")};
-    if (notes.lora->base.empty())
+    info.lora = {count_in(*lora, "rank"), lora->number("alpha").value_or(0), text_in(*lora, "base"),
+                 text_in(*lora, "base_checksum")};
+    if (info.lora->base.empty())
       throw FileError(checkpoint.path + ": the metadata's 'lora' names no 'base'");
   }
   if (const Json* const found = user.find("evaluations")) {
-    Evaluations& e = notes.evaluations;
+    Evaluations& e = info.evaluations;
     e.last = count_in(*found, "last");
     if (const auto loss = found->number("best_loss"))
       e.best = {count_in(*found, "best_step"), *loss};
   }
-  return notes;
+  return info;
 }
 
 std::string format_config(const TrainOptions& options, std::size_t vocab_size) {
@@ -125,7 +124,7 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size) {
   }
   config.emplace_back("tokens", options.tokens);
   config.emplace_back("sample_prompt", options.sample_prompt);
-  // The path of a text may be any bytes.
+  // A path may be any bytes.
   return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
 }
 
@@ -154,32 +153,32 @@ void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary
 }
 
 xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
-                                       const Notes& notes) {
+                                       const CheckpointInfo& info) {
   double weights = 0;
   for (const auto& [name, x] : checkpoint.model)
     weights += static_cast<double>(x.numel());
-  if (notes.model) {
-    const std::size_t known = notes.vocabulary.size();
-    if (std::cmp_greater(known, notes.model->vocab_size) ||
-        std::cmp_greater(7 * notes.model->n_layer, checkpoint.model.size()))
+  if (info.model) {
+    const std::size_t known = info.vocabulary.size();
+    if (std::cmp_greater(known, info.model->vocab_size) ||
+        std::cmp_greater(7 * info.model->n_layer, checkpoint.model.size()))
       weights = -1;
     else
-      for (const auto& tensor : xgrad::io::pretrained_tensors(*notes.model))
+      for (const auto& tensor : xgrad::io::pretrained_tensors(*info.model))
         weights -= std::accumulate(tensor.shape.begin(), tensor.shape.end(), 1.0,
-                                   std::multiplies<>());  // where whole numbers may overflow
+                                   std::multiplies<>());  // double, because integers may overflow
     if (weights < 0)
       fail<FileError>(
           "{}: its 'model' asks for more weights than it has, or for fewer ids than its {}",
-          checkpoint.path, notes.vocabulary.count(known));
-    if (const auto size = notes.config.number("block_size");
-        size && *size > static_cast<double>(notes.model->block_size))
+          checkpoint.path, info.vocabulary.count(known));
+    if (const auto size = info.config.number("block_size");
+        size && *size > static_cast<double>(info.model->block_size))
       fail<FileError>("{}: its block_size, {}, is above that of its 'model', {}", checkpoint.path,
-                      *size, notes.model->block_size);
-    return *notes.model;
+                      *size, info.model->block_size);
+    return *info.model;
   }
   const xgrad::nn::GPTConfig config =
-      model_config(read_recipe(notes.config, checkpoint.path, true), notes.vocabulary.size());
-  check_size(config, notes.vocabulary, weights, checkpoint.path);
+      model_config(read_recipe(info.config, checkpoint.path, true), info.vocabulary.size());
+  check_size(config, info.vocabulary, weights, checkpoint.path);
   return config;
 }
 
@@ -205,22 +204,22 @@ std::string weights_checksum(const xgrad::nn::StateDict& weights) {
   return sum.digits();
 }
 
-void add_base(xgrad::io::Checkpoint& checkpoint, const Notes& notes) {
-  if (!notes.lora)
+void add_base(xgrad::io::Checkpoint& checkpoint, const CheckpointInfo& info) {
+  if (!info.lora)
     return;
-  const std::string& base = notes.lora->base;
+  const std::string& base = info.lora->base;
   xgrad::nn::StateDict weights;
   std::string why;
   try {
     weights = state_dict(read_trained_model(base, true).model);
-    if (weights_checksum(weights) != notes.lora->base_checksum)
-      why = "What is there has other weights.";
+    if (weights_checksum(weights) != info.lora->base_checksum)
+      why = "The model there has other weights.";
   } catch (const FileError& error) {
     why = error.what();
   }
   if (!why.empty())
     fail<FileError>(
-        "{}: holds adapters alone; the model that they belong to is to be in {}: put it there "
+        "{}: holds adapters alone; their model must be in {}: put it there "
         "again, or a link to it\n{}",
         checkpoint.path, base, why);
   std::ranges::copy(weights, std::back_inserter(checkpoint.model));
@@ -233,18 +232,18 @@ TrainedModel read_trained_model(const std::string& given, bool as_base) {
     return read_weights(given);
   const std::string path = find_checkpoint(given);
   xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
-  Notes notes = read_notes(checkpoint);
-  if (as_base && notes.lora)
+  CheckpointInfo info = read_checkpoint_info(checkpoint);
+  if (as_base && info.lora)
     fail<FileError>(
         "{}: has adapters already; export merges them, to a file or a folder for --init-from",
         path);
-  add_base(checkpoint, notes);
-  const xgrad::nn::GPTConfig config = read_model_config(checkpoint, notes);
+  add_base(checkpoint, info);
+  const xgrad::nn::GPTConfig config = read_model_config(checkpoint, info);
   try {
     const xgrad::nn::init::SkipInit values_follow;
-    TrainedModel trained{path, xgrad::nn::GPT(config), std::move(notes),
+    TrainedModel trained{path, xgrad::nn::GPT(config), std::move(info),
                          fmt::format("{}, after {}", path, format_count(checkpoint.step, "step"))};
-    if (const auto& lora = trained.notes.lora)
+    if (const auto& lora = trained.info.lora)
       xgrad::nn::add_lora(trained.model,
                           {.rank = static_cast<xgrad::Size>(lora->rank), .alpha = lora->alpha});
     xgrad::io::load_state(trained.model, checkpoint.model, path);
@@ -259,7 +258,7 @@ TrainedModel load_trained_model(const std::string& given, bool raw) {
   TrainedModel trained = read_trained_model(given);
   xgrad::nn::eval(trained.model);
   if (raw)
-    trained.notes.vocabulary.leave_out_template();
+    trained.info.vocabulary.drop_template();
   warn(trained.about);
   return trained;
 }

@@ -9,7 +9,7 @@
 #include <xgrad/data/text.hpp>
 #include <xgrad/io/file.hpp>
 
-#include "notes.hpp"
+#include "checkpoint_info.hpp"
 #include "output.hpp"
 
 namespace char_transformer {
@@ -23,7 +23,7 @@ corpus::Corpus corpus_of(const std::string& preset) {
 
 std::string checksum(const text::Ids& ids) {
   xgrad::io::Checksum sum;
-  std::array<std::uint32_t, 4096> some;  // 32 bits each, whatever ids are held as
+  std::array<std::uint32_t, 4096> some;  // 32 bits each, for ids of any width
   for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
     const std::size_t n = std::min(some.size(), ids.size() - begin);
     for (std::size_t i = 0; i < n; ++i)
@@ -33,7 +33,7 @@ std::string checksum(const text::Ids& ids) {
   return sum.digits();
 }
 
-/// A part of a text as UTF-8, without holding a long one in other forms.
+/// A part of a text as UTF-8, without other copies of a long one.
 std::string utf8_of(const text::Characters& characters, const text::Ids& part) {
   constexpr std::size_t some = 1 << 20;
   std::string all;
@@ -42,42 +42,42 @@ std::string utf8_of(const text::Characters& characters, const text::Ids& part) {
   return all;
 }
 
-/// The characters that a text may have; none if it may have any.
+/// The characters that a text may have; none: any.
 std::optional<text::Characters> allowed(const std::optional<Vocabulary>& vocabulary) {
   return vocabulary && vocabulary->characters() ? std::optional(*vocabulary->characters())
                                                 : std::nullopt;
 }
 
-/// All of a source but names and what is known of the text; the parameters are open_source()'s.
-Source make_source(const text::Text& read, const std::optional<Vocabulary>& vocabulary,
-                   std::size_t learn, bool splits) {
-  Source source;
+/// A dataset without names and nll; the parameters are those of open_dataset().
+Dataset make_dataset(const text::Text& read, const std::optional<Vocabulary>& vocabulary,
+                     std::size_t learn, bool splits) {
+  Dataset dataset;
   if (vocabulary ? vocabulary->characters() != nullptr : learn == 0) {
-    source.vocabulary = Vocabulary(read.characters);
-    source.all = read.ids;
-    source.ids = text::split(read.ids);
-    source.sum = checksum(read.ids);
-    return source;
+    dataset.vocabulary = Vocabulary(read.characters);
+    dataset.all = read.ids;
+    dataset.ids = text::split(read.ids);
+    dataset.sum = checksum(read.ids);
+    return dataset;
   }
   const text::Split parts = splits ? text::split(read.ids) : text::Split{read.ids, {}};
   xgrad::io::Checksum sum;
   std::string utf8 = utf8_of(read.characters, parts.train);
   sum.add(utf8.data(), utf8.size());
-  source.vocabulary = vocabulary ? *vocabulary : Vocabulary(text::BytePairs::learn(utf8, learn));
-  warn_of_left_out("the text", utf8, source.vocabulary);
-  source.ids.train = source.vocabulary.encode_text(utf8);
+  dataset.vocabulary = vocabulary ? *vocabulary : Vocabulary(text::BytePairs::learn(utf8, learn));
+  warn_of_dropped("the text", utf8, dataset.vocabulary);
+  dataset.ids.train = dataset.vocabulary.encode_text(utf8);
   utf8 = utf8_of(read.characters, parts.validation);
   sum.add(utf8.data(), utf8.size());
-  warn_of_left_out("the validation split", utf8, source.vocabulary);
-  source.ids.validation = source.vocabulary.encode_text(utf8);
-  source.all = utf8.empty() ? source.ids.train : text::Ids();
-  source.sum = sum.digits();
-  return source;
+  warn_of_dropped("the validation split", utf8, dataset.vocabulary);
+  dataset.ids.validation = dataset.vocabulary.encode_text(utf8);
+  dataset.all = utf8.empty() ? dataset.ids.train : text::Ids();
+  dataset.sum = sum.digits();
+  return dataset;
 }
 
 }  // namespace
 
-std::optional<double> Source::entropy(std::size_t asked) const {
+std::optional<double> Dataset::entropy(std::size_t asked) const {
   if (nll.empty())
     return std::nullopt;
   const auto begin = nll.begin() + 1;
@@ -85,10 +85,10 @@ std::optional<double> Source::entropy(std::size_t asked) const {
          static_cast<double>(asked);
 }
 
-Source open_source(const std::string& path, const std::string& validation,
-                   const std::string& preset, const std::optional<Vocabulary>& vocabulary,
-                   std::size_t learn, bool splits) {
-  Source source;
+Dataset open_dataset(const std::string& path, const std::string& validation,
+                     const std::string& preset, const std::optional<Vocabulary>& vocabulary,
+                     std::size_t learn, bool splits) {
+  Dataset dataset;
   std::vector<double> nll;
   std::string name = path;
   try {
@@ -103,36 +103,35 @@ Source open_source(const std::string& path, const std::string& validation,
     } else {
       read = text::read_text(path, allowed(vocabulary));
     }
-    source = make_source(read, vocabulary, learn, splits && validation.empty());
-    source.name = name;
-    source.training_name = fmt::format("the training split of {}", name);
-    source.validation_name = fmt::format("the validation split of {}", name);
+    dataset = make_dataset(read, vocabulary, learn, splits && validation.empty());
+    dataset.name = name;
+    dataset.training_name = fmt::format("the training split of {}", name);
+    dataset.validation_name = fmt::format("the validation split of {}", name);
     if (!validation.empty()) {
-      source.training_name = name;
-      name = source.validation_name = validation;
-      const Source other = make_source(text::read_text(validation, allowed(source.vocabulary)),
-                                       source.vocabulary, 0, false);
-      source.ids = {source.all, other.all};
-      source.val_sum = other.sum;
-    } else if (!nll.empty() && !source.vocabulary.pairs()) {
-      source.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(source.ids.validation.size()),
-                        nll.end());
+      dataset.training_name = name;
+      name = dataset.validation_name = validation;
+      const Dataset other = make_dataset(text::read_text(validation, allowed(dataset.vocabulary)),
+                                         dataset.vocabulary, 0, false);
+      dataset.ids = {dataset.all, other.all};
+      dataset.val_sum = other.sum;
+    } else if (!nll.empty() && !dataset.vocabulary.pairs()) {
+      dataset.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(dataset.ids.validation.size()),
+                         nll.end());
     }
   } catch (const ValueError& error) {
     fail<FileError>("{}: {}", name, reason(error));
   }
-  return source;
+  return dataset;
 }
 
-Source open_text(const std::string& data, const std::string& val_data,
-                 const std::string& checkpoint, const Notes& notes, bool splits) {
+Dataset open_run_dataset(const std::string& data, const std::string& val_data,
+                         const std::string& checkpoint, const CheckpointInfo& info, bool splits) {
   if (!pretrained_folder(checkpoint).empty())
-    fail<FileError>(
-        "{}: a pretrained model, of whose text nothing is known; --data FILE names a text",
-        checkpoint);
+    fail<FileError>("{}: a pretrained model, whose text is unknown; --data FILE names a text",
+                    checkpoint);
   const xgrad::io::Json config =
       read_object((std::filesystem::path(checkpoint).parent_path() / "config.json").string());
-  // A stranger may have written it, and a pipe would be waited for.
+  // The configuration may be a stranger's, and reading a pipe would wait.
   const auto noted = [&](const char* key, const char* flag) {
     const std::string path = text_in(config, key);
     if (std::error_code none; !path.empty() && !std::filesystem::is_regular_file(path, none))
@@ -144,32 +143,32 @@ Source open_text(const std::string& data, const std::string& val_data,
   const std::string validation = val_data.empty() ? noted("val_data", "--val-data") : val_data;
   const bool known = !path.empty() || config.find<std::nullptr_t>("data") != nullptr;
   try {
-    Source source =
-        open_source(path, validation, text_in(notes.config, "preset"), notes.vocabulary, 0, splits);
-    if (known || (!notes.text.empty() && other_text(source, notes).empty()))
-      return source;
+    Dataset dataset =
+        open_dataset(path, validation, text_in(info.config, "preset"), info.vocabulary, 0, splits);
+    if (known || (!info.text.empty() && other_text(dataset, info).empty()))
+      return dataset;
   } catch (const FileError&) {
     if (known)
       throw;  // otherwise it has other characters
   }
   throw FileError(checkpoint +
-                  ": there is no config.json beside it that says what it was trained on; --data "
+                  ": there is no config.json beside it that names its text; --data "
                   "FILE names a text");
 }
 
 void check_block(const text::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary) {
   if (ids.size() <= block_size)
-    fail<FileError>("{}: {}: too few for --block-size {}, which needs one more than that", name,
+    fail<FileError>("{}: {}: too few for --block-size {}, which needs one more", name,
                     vocabulary.count(ids.size()), block_size);
 }
 
-std::string other_text(const Source& source, const Notes& notes) {
+std::string other_text(const Dataset& dataset, const CheckpointInfo& info) {
   const auto is_other = [](const std::string& sum, const std::string& noted) {
     return !noted.empty() && sum != noted;
   };
-  return is_other(source.sum, notes.text)           ? "--data"
-         : is_other(source.val_sum, notes.val_text) ? "--val-data"
+  return is_other(dataset.sum, info.text)           ? "--data"
+         : is_other(dataset.val_sum, info.val_text) ? "--val-data"
                                                     : "";
 }
 

@@ -1,4 +1,4 @@
-// Values are windows on shared memory: what is copied, what is not, and that nobody notices.
+// Values are views of shared memory: which ops copy, and that no change is visible elsewhere.
 
 #include <memory>
 #include <vector>
@@ -19,7 +19,7 @@ using List = std::vector<double>;
 
 const float* place(const Tensor& x) { return x.data<float>(); }
 
-// The gradient that reaches x, as the engine hands it over.
+// The gradient that reaches x, as the engine passes it.
 Tensor gradient_at(Tensor x, const std::function<Tensor()>& loss) {
   Tensor seen;
   const auto id = x.register_hook([&seen](const Tensor& g) {
@@ -33,7 +33,7 @@ Tensor gradient_at(Tensor x, const std::function<Tensor()>& loss) {
 
 }  // namespace
 
-TEST_CASE("reshapes and parts of the first dimension are windows", "[windows]") {
+TEST_CASE("reshapes and parts of the first dimension are views", "[views]") {
   const Tensor x = arange(24).reshape({4, 3, 2});
   CHECK(place(x.reshape({6, 4})) == place(x));
   CHECK(place(x.view({-1})) == place(x));
@@ -52,16 +52,16 @@ TEST_CASE("reshapes and parts of the first dimension are windows", "[windows]") 
   CHECK(place(permute(ones({1, 4}), {1, 0})) != nullptr);
   CHECK(numbers(x[2]) == List{12, 13, 14, 15, 16, 17});
   CHECK(x[2].shape() == Shape{3, 2});
-  // a single row: also parts of the second dimension lie side by side
+  // a single row: parts of the second dimension are contiguous, too
   const Tensor row = x[1].unsqueeze(0);
   CHECK(place(row.narrow(1, 1, 2)) == place(row) + 2);
-  // what must move
+  // these copy
   CHECK(place(x.narrow(1, 0, 2)) != place(x));
   CHECK(place(x.transpose(0, 1)) != place(x));
   CHECK(x.narrow(0, 4, 0).numel() == 0);
 }
 
-TEST_CASE("the gradient of a reshape is a window, too", "[windows]") {
+TEST_CASE("the gradient of a reshape is a view, too", "[views]") {
   const Tensor x = ones({2, 3}).requires_grad_(), w = arange(6).requires_grad_();
   Tensor inner;
   const Tensor at_x = gradient_at(x, [&] {
@@ -74,15 +74,15 @@ TEST_CASE("the gradient of a reshape is a window, too", "[windows]") {
   CHECK(numbers(x.grad()) == List{0, 1, 2, 3, 4, 5});
 }
 
-TEST_CASE("the parts of a chunk add to one gradient", "[windows]") {
+TEST_CASE("the parts of a chunk add to one gradient", "[views]") {
   const Tensor x = ones({6}).requires_grad_();
   const auto parts = x.chunk(3);
   (sum(parts[0]) + sum(parts[2] * 3) + sum(parts[2])).backward();
   CHECK(numbers(x.grad()) == List{1, 1, 0, 0, 4, 4});
 }
 
-TEST_CASE("a window and what it was cut from protect each other", "[windows]") {
-  // a few elements, which stand in their value, and part of a block of many
+TEST_CASE("a view and its array protect each other", "[views]") {
+  // a few elements, stored inside the value, and a part of a large block
   Tensor x = GENERATE(false, true) ? arange(60).narrow(0, 0, 6) : arange(6);
   Tensor part = x[Slice{2, 4}];
   const Tensor all = x.reshape({2, 3});
@@ -91,12 +91,12 @@ TEST_CASE("a window and what it was cut from protect each other", "[windows]") {
     CHECK(numbers(part) == List{2, 3});
     CHECK(numbers(all) == List{0, 1, 2, 3, 4, 5});
   }
-  SECTION("update of the window") {
+  SECTION("update of the view") {
     part.update([](auto& a) { a.fill(9); });
     CHECK(numbers(x) == List{0, 1, 2, 3, 4, 5});
     CHECK(numbers(part) == List{9, 9});
   }
-  SECTION("an optimizer steps on the whole, or on the window") {
+  SECTION("an optimizer steps on the whole, or on the view") {
     for (Tensor* leaf : {&x, &part}) {
       leaf->requires_grad_();
       sum(*leaf).backward();
@@ -106,7 +106,7 @@ TEST_CASE("a window and what it was cut from protect each other", "[windows]") {
     CHECK(numbers(part) == List{1, 2});
     CHECK(numbers(all) == List{0, 1, 2, 3, 4, 5});
   }
-  SECTION("a graph holds a window") {
+  SECTION("a graph holds a view") {
     part.requires_grad_();
     const Tensor y = sum(part * part);
     x.update([](auto& a) { a.fill(100); });
@@ -114,7 +114,7 @@ TEST_CASE("a window and what it was cut from protect each other", "[windows]") {
     y.backward();
     CHECK(numbers(part.grad()) == List{4, 6});
   }
-  SECTION("a window outlives the whole, and then may be written in place") {
+  SECTION("a view outlives the whole, and then may be written in place") {
     x = Tensor();
     CHECK(numbers(part) == List{2, 3});
     const_cast<Tensor&>(all) = Tensor();
@@ -122,7 +122,7 @@ TEST_CASE("a window and what it was cut from protect each other", "[windows]") {
     *detail::writable_data<float>(part) = 7;
     CHECK(place(part) == before);
   }
-  SECTION("gradients gathered through windows do not change one another") {
+  SECTION("gradients gathered through views do not change one another") {
     const Tensor a = ones({4}).requires_grad_(), b = ones({2, 2}).requires_grad_();
     const auto loss = [&] { return sum((a.reshape({2, 2}) + b) * 2); };
     loss().backward();
@@ -134,10 +134,10 @@ TEST_CASE("a window and what it was cut from protect each other", "[windows]") {
   }
 }
 
-TEST_CASE("few elements or many: a window and an xtensor expression outlive what they show",
-          "[windows]") {
+TEST_CASE("few elements or many: a view and an xtensor expression outlive their Tensors",
+          "[views]") {
   const DType dtype = GENERATE(DType::float32, DType::float64);
-  for (Size n = 2; n <= 20; ++n) {  // 16 floats and 8 doubles still stand in their value
+  for (Size n = 2; n <= 20; ++n) {  // 16 floats or 8 doubles are stored inside the value
     CAPTURE(n);
     Tensor x = arange(0, static_cast<double>(n), 1, dtype);
     const Tensor before = x;
@@ -159,7 +159,7 @@ TEST_CASE("few elements or many: a window and an xtensor expression outlive what
   }
 }
 
-TEST_CASE("memory belongs to anything, and is let go with its last window", "[windows]") {
+TEST_CASE("memory of any owner is released with its last view", "[views]") {
   std::vector<double> elements = {1, 2, 3, 4};
   const double* const at = elements.data();
   Tensor x(std::move(elements), {2, 2});
@@ -175,7 +175,7 @@ TEST_CASE("memory belongs to anything, and is let go with its last window", "[wi
   Tensor row = blob[1];
   blob = Tensor();
   CHECK_FALSE(gone);
-  row.update([](auto& a) { a *= 2; });  // a copy: raw is let go, unchanged
+  row.update([](auto& a) { a *= 2; });  // a copy: raw is released, unchanged
   CHECK(gone);
   CHECK(raw[2] == 3);
   CHECK(numbers(row) == List{6, 8});
@@ -183,14 +183,14 @@ TEST_CASE("memory belongs to anything, and is let go with its last window", "[wi
   CHECK_THROWS_AS(from_blob(std::shared_ptr<double>(), {-1}), ShapeError);
   CHECK(from_blob(std::shared_ptr<double>(), {0, 3}).shape() == Shape{0, 3});
 
-  // An owner who keeps a handle keeps its elements: they are copied before they are written.
+  // If an owner keeps a handle, elements are copied before they are written.
   const auto shared = std::shared_ptr<float>(new float[2]{5, 6}, std::default_delete<float[]>());
   Tensor mine = from_blob(shared, {2});
   detail::writable_data<float>(mine)[0] = 0;
   CHECK(shared.get()[0] == 5);
 }
 
-TEST_CASE("shapes are indexed from both ends, and checked", "[windows]") {
+TEST_CASE("shapes are indexed from both ends, and checked", "[views]") {
   const Shape shape{2, 5, 7};
   CHECK(shape[-1] == 7);
   CHECK(shape[0] == 2);
