@@ -21,199 +21,136 @@
 namespace xgrad::pages::detail {
 namespace {
 
-using xgrad::detail::Differences, xgrad::detail::Elements, xgrad::detail::Judgement,
-    xgrad::detail::Doubles, xgrad::detail::Probe, xgrad::detail::Tolerance;
+using xgrad::detail::Claim, xgrad::detail::Direction, xgrad::detail::Elements,
+    xgrad::detail::Findings, xgrad::detail::Finding, xgrad::detail::Doubles, xgrad::detail::Point,
+    xgrad::detail::Probe, xgrad::detail::Tolerance;
 using xgrad::detail::elements, xgrad::detail::like, xgrad::detail::scale_of;
 using EngineVerdict = xgrad::detail::Verdict;
 
 // ---- a gradient compared with differences of its function ----
 
-// The precision of a check's numbers.
-struct Precision {
-  bool wide;   // differences in float64
-  bool exact;  // the gradient is float64, too
-  Tolerance tolerance() const {
-    return wide ? Tolerance{} : Tolerance{.eps = 1e-3, .atol = 1e-5, .rtol = 3e-2};
-  }
-};
-
 // A function of x: the sum of weights times values.
-struct WeightedFunction {
+struct Measured {
+  bool wide;                                    // differences in float64
+  bool exact;                                   // the gradient is float64, too
   std::function<Doubles(const Doubles& x)> at;  // the values at x
   Doubles weights;                              // of the values
-  double slack;      // allowed rounding error of a gradient along a direction
-  Doubles rounding;  // and of each of its elements
+  double slack;      // what rounding may do to a right gradient along a direction
+  Doubles rounding;  // and to each of its elements
 };
 
-constexpr std::size_t each_up_to = 8;      // elements that are checked one by one
-constexpr std::size_t most_suspects = 16;  // wrong elements that bisection looks for
-constexpr double coarse = 0.1;             // share of rounding that differences can resolve
+constexpr std::size_t each_up_to = 8;  // elements that are checked one by one
 constexpr const char* not_finite_values =
     "there are NaN or infinite values, for which there are no differences";
 
 // A masked score is meant to be ignored.
 bool moves(double v) { return std::isfinite(v) && v >= -xgrad::detail::mask_size; }
 
-class Comparison {
- public:
-  Comparison(const Doubles& gradient, const Doubles& x, const Precision& precision,
-             const WeightedFunction& f)
-      : gradient_(gradient),
-        x_(x),
-        precision_(precision),
-        f_(f),
-        probe_{.leaves = {xgrad::detail::Leaf(x)},
-               .at = [&f, &x](xgrad::detail::Point to,
-                              double) { return f.at(to[0].empty() ? x : to[0]); },
-               .center = f.at(x),
-               .unit = precision.wide ? 0x1p-53 : 0x1p-24},
-        weights_(xgrad::detail::nonzero(f.weights)) {
-    double rounds = 0, all = 0;
-    for (const auto& [j, w] : weights_) {
-      not_finite_ = not_finite_ || !std::isfinite(probe_.center.at(j));
-      total_ += std::abs(w * probe_.center[j]);
-      all += std::abs(w);
-    }
-    for (std::size_t i = 0; i < x.size(); ++i)
-      rounds += moves(x[i]) ? std::abs(gradient[i] * x[i]) : 0;
-    probe_.scales.assign(probe_.center.size(), all > 0 ? rounds / all : 0);
-  }
-
-  GraphCheck run() {
-    std::vector<std::size_t> moving;
-    for (std::size_t i = 0; i < x_.size(); ++i)
-      if (moves(x_[i]))
-        moving.push_back(i);
-    if (moving.empty())
-      return {.message = "all its elements are infinite or below -1e8, as masked scores are"};
-    if (not_finite_)
-      return {.message = not_finite_values};
-    if (x_.size() > each_up_to) {
-      add(moving);
-    } else {
-      for (std::size_t i = 0; i < x_.size(); ++i)
-        if (moves(x_[i])) {
-          add({&i, 1});
-        } else {
-          check_.analytic.push_back(gradient_[i]);
-          check_.numeric.push_back(std::numeric_limits<double>::quiet_NaN());
-        }
-    }
-    if (any_wrong_) {
-      check_.verdict = GraphCheck::Verdict::wrong;
-      return check_;
-    }
-    if (!unknown_.empty())
-      return {.message = unknown_};
-    check_.verdict = GraphCheck::Verdict::right;
-    if (flat_ && !weights_.empty())
-      check_.message = "the function does not change at all within the step";
-    else if (moving.size() < x_.size())
-      check_.message = "elements that are infinite or below -1e8 were not moved";
-    return check_;
-  }
-
- private:
-  // The verdict along one element, or along a direction in several.
-  struct DirectionJudgement : Judgement {
-    double analytic = 0;
-    std::string unknown = {};
-  };
-  // A sharp check detects one wrong element among many.
-  DirectionJudgement judge(Elements at, bool sharp = false) const {
-    const bool one = at.size() == 1;
-    const auto direction = one ? probe_.axis(0, at[0]) : probe_.along(0, at, gradient_);
-    const Doubles& u = direction.by[0];
-    DirectionJudgement found;
-    found.analytic = xgrad::detail::dot(gradient_, u);
-    double rounding = f_.slack;
-    for (const std::size_t i : at)
-      rounding += std::abs(u[i]) * f_.rounding[i];
-    const double largest = scale_of(gradient_), size = direction.size;
-    auto limits = precision_.tolerance().scaled(std::abs(found.analytic), total_, size);
-    if (sharp) {
-      limits.rtol /= 10 * static_cast<double>(at.size());
-      limits.atol = std::min(limits.atol, limits.rtol * std::abs(found.analytic));
-    }
-    const double error = rounding + (precision_.wide ? 1e-9 : 1e-4) * total_ / size;
-    limits.atol += rounding + (precision_.exact ? 4e-15 * largest : 1e-6 * total_ / size);
-    if (one && !precision_.exact)
-      limits.atol += 1e-5 * largest;
-    Differences differences(probe_.line(direction), limits);
-    static_cast<Judgement&>(found) = differences.judge(weights_, found.analytic);
-    if (found.verdict == EngineVerdict::unchecked)
-      found.unknown = found.because();
-    const double scale = std::max(std::abs(found.analytic), std::abs(found.numeric));
-    if (found.verdict == EngineVerdict::right && scale > 0 &&
-        error > coarse * std::max(scale, one ? 1e-3 * largest : 0)) {
-      found.verdict = EngineVerdict::unchecked;
-      found.unknown = fmt::format(
-          "too small for differences: it is {:.2g}, and rounding may be {:.2g}", scale, error);
-    }
-    return found;
-  }
-
-  void add(Elements at) {
-    bool sharp = at.size() > 1 && precision_.exact;
-    DirectionJudgement found = judge(at, sharp);
-    if (sharp && found.verdict != EngineVerdict::right) {
-      const EngineVerdict first = std::exchange(found, judge(at)).verdict;
-      sharp = found.verdict == EngineVerdict::right && first == EngineVerdict::wrong;
-    } else {
-      sharp = false;
-    }
-    // Kinks of several elements may look like a mistake, so each is checked alone.
-    if ((found.verdict == EngineVerdict::wrong && at.size() > 1) || sharp) {
-      std::vector<std::size_t> found_at;
-      xgrad::detail::suspects(
-          [&](Elements some) { return judge(some, sharp).verdict == EngineVerdict::right; }, at,
-          most_suspects, found_at);
-      bool wrong = found_at.empty() && !sharp;
-      for (const std::size_t& i : found_at) {
-        const DirectionJudgement single = judge({&i, 1});
-        wrong = wrong || single.verdict == EngineVerdict::wrong;
-        if (!single.unknown.empty())
-          found.unknown = single.unknown;
-      }
-      if (wrong)
-        found.verdict = EngineVerdict::wrong;
-      else if (!sharp)
-        found.verdict = EngineVerdict::unchecked;
-    }
-    check_.analytic.push_back(found.analytic);
-    check_.numeric.push_back(found.numeric);
-    flat_ = flat_ && found.analytic == 0 && found.numeric == 0;
-    any_wrong_ = any_wrong_ || found.verdict == EngineVerdict::wrong;
-    if (unknown_.empty() && found.verdict == EngineVerdict::unchecked)
-      unknown_ = found.unknown;
-  }
-
-  const Doubles& gradient_;
-  const Doubles& x_;
-  Precision precision_;
-  const WeightedFunction& f_;
-  Probe probe_;
-  std::vector<std::pair<std::size_t, double>> weights_;
-  double total_ = 0;  // sum |weights * values|
-  GraphCheck check_;
-  bool not_finite_ = false, any_wrong_ = false, flat_ = true;
-  std::string unknown_;  // why an element is unchecked
-};
-
-// The number of runs of the function for a gradient of n elements, if nothing disagrees.
+// How often the function runs for a gradient of n elements, if nothing disagrees.
 std::size_t runs_for(std::size_t n) { return 1 + 2 * (n <= each_up_to ? n : 1); }
 
-// The engine's verdict; also unchecked if rounding may be a tenth of the gradient.  Elements that
-// are infinite or below -1e8 (masked scores) are not moved.
-GraphCheck compare(const Doubles& gradient, const Doubles& x, const Precision& precision,
-                   const WeightedFunction& f) {
+// The engine's verdict.  Unchecked, too, where rounding may be a tenth of the gradient.  Elements
+// that are infinite or below -1e8 (masked scores) stay as they are.
+GraphCheck compare(const Doubles& gradient, const Doubles& x, const Measured& f) {
   if (x.empty())
     return {.message = "it has no elements"};
   const auto finite = [](double v) { return std::isfinite(v); };
   if (std::ranges::any_of(x, [](double v) { return std::isnan(v); }) ||
       !std::ranges::all_of(gradient, finite) || !std::ranges::all_of(f.weights, finite))
     return {.message = not_finite_values};
-  return Comparison(gradient, x, precision, f).run();
+  Probe probe{.leaves = {xgrad::detail::Leaf(x)},
+              .at = [&](Point to, double) { return f.at(to[0].empty() ? x : to[0]); },
+              .center = f.at(x),
+              .unit = f.wide ? 0x1p-53 : 0x1p-24};
+  const double largest = scale_of(gradient);
+  std::vector<std::size_t> moving;
+  double rounds = 0, total = 0, all = 0;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (moves(x[i])) {
+      moving.push_back(i);
+      rounds += std::abs(gradient[i] * x[i]);
+    }
+  if (moving.empty())
+    return {.message = "all its elements are infinite or below -1e8, as masked scores are"};
+  const auto weights = xgrad::detail::nonzero(f.weights);
+  for (const auto& [j, w] : weights) {
+    if (!std::isfinite(probe.center.at(j)))
+      return {.message = not_finite_values};
+    total += std::abs(w * probe.center[j]);
+    all += std::abs(w);
+  }
+  probe.scales.assign(probe.center.size(), all > 0 ? rounds / all : 0);
+
+  bool sharp = f.exact;  // so that a line sees one wrong element of many
+  const auto limits = [&](std::size_t, Elements at, const Direction& direction) {
+    const bool one = at.size() == 1;
+    const double analytic = std::abs(xgrad::detail::dot(gradient, direction.by[0]));
+    const double of_values = total / direction.size;
+    double rounding = f.slack;
+    for (const std::size_t i : at)
+      rounding += std::abs(direction.by[0][i]) * f.rounding[i];
+    auto some = f.wide ? Tolerance{} : Tolerance{.eps = 1e-3, .atol = 1e-5, .rtol = 3e-2};
+    some = some.scaled(analytic, total, direction.size);
+    if (sharp && !one) {
+      some.rtol /= 10 * static_cast<double>(at.size());
+      some.atol = std::min(some.atol, some.rtol * analytic);
+    }
+    some.atol += rounding + (f.exact ? 4e-15 * largest : 1e-6 * of_values);
+    if (one && !f.exact)
+      some.atol += 1e-5 * largest;
+    rounding += (f.wide ? 1e-9 : 1e-4) * of_values;
+    if (!one || rounding > 1e-4 * largest)
+      some.rounding = rounding;
+    return some;
+  };
+  const bool each = x.size() <= each_up_to;
+  GraphCheck check{.analytic = gradient,
+                   .numeric = Doubles(x.size(), std::numeric_limits<double>::quiet_NaN())};
+  Findings found;
+  const Claim claim{weights, gradient};
+  const xgrad::detail::CheckOptions options{.tolerance = limits,
+                                            .among = moving,
+                                            .one_by_one = each ? moving.size() : 0,
+                                            .most_suspects = 16,
+                                            .halve_unchecked = false,
+                                            .by_signs = true};
+  const auto ask = [&] {
+    return xgrad::detail::check_claims(probe, 0, {&claim, 1}, options, [&](const Finding& one) {
+      found.add(one);
+      if (each) {
+        check.analytic[one.element] += 0.0;  // no -0
+        check.numeric[one.element] = one.numeric;
+      }
+    });
+  };
+  Finding line = ask();
+  if (sharp && line.verdict != EngineVerdict::right) {
+    sharp = false;
+    const Findings suspects = std::exchange(found, {});
+    line = ask();
+    if (line.verdict == EngineVerdict::right)
+      found = suspects;
+  }
+  if (!each) {
+    check.analytic = {line.analytic};
+    check.numeric = {line.numeric};
+  }
+  const bool wrong_line = line.verdict == EngineVerdict::wrong;  // or kinks of several elements
+  if (found.disagree > 0 || (wrong_line && found.checked == 0)) {
+    check.verdict = GraphCheck::Verdict::wrong;
+    return check;
+  }
+  if (line.verdict == EngineVerdict::unchecked)
+    return {.message = line.because()};
+  if (found.unchecked > 0 && (each || wrong_line))
+    return {.message = found.because};
+  check.verdict = GraphCheck::Verdict::right;
+  if (!weights.empty() && scale_of(check.numeric) == 0 &&
+      (each ? found.worst_error : line.error()) == 0)
+    check.message = "the function does not change at all within the step";
+  else if (moving.size() < x.size())
+    check.message = "what is infinite or below -1e8 was left as it is";
+  return check;
 }
 
 // ---- the ops of a recorded graph, run again with other values ----
@@ -387,8 +324,9 @@ class Replay {
       for (std::size_t i = 0; i < g.size(); ++i)
         rounding[i] += (exact(graph_.nodes[part.to].value) ? 2.2e-16 : 1.2e-7) * std::abs(g[i]);
     }
-    return compared(gradient, x, exact(consumer.value),
-                    {[&](const Doubles& at) {
+    return compared(gradient, x,
+                    {wide_, exact(consumer.value),
+                     [&](const Doubles& at) {
                        auto in = inputs;
                        for (const std::size_t i : part.inputs)
                          in[i] = like(x, at);
@@ -439,15 +377,16 @@ class Replay {
       return {.message = skipped};
     work -= cost;
     std::vector<Tensor> values = base_;
-    const GraphCheck found = compared(of.gathered.defined() ? elements(of.gathered) : Doubles(n),
-                                      base_[node], exact(of.value),
-                                      {[&](const Doubles& at) {
-                                         values[node] = like(base_[node], at);
-                                         for (const RanOp* const op : again)
-                                           values[op->node] = forward(*op, values, base_);
-                                         return elements(values[graph_.root]);
-                                       },
-                                       seed_, slack, Doubles(n)});
+    const GraphCheck found =
+        compared(of.gathered.defined() ? elements(of.gathered) : Doubles(n), base_[node],
+                 {wide_, exact(of.value),
+                  [&](const Doubles& at) {
+                    values[node] = like(base_[node], at);
+                    for (const RanOp* const op : again)
+                      values[op->node] = forward(*op, values, base_);
+                    return elements(values[graph_.root]);
+                  },
+                  seed_, slack, Doubles(n)});
     const bool blamed = std::ranges::any_of(
         wrong_, [&](const auto& way) { return depends[way.first] && depends[way.second]; });
     if (found.verdict == GraphCheck::Verdict::wrong && !blamed)
@@ -459,10 +398,9 @@ class Replay {
     return found;
   }
 
-  GraphCheck compared(const Doubles& gradient, const Tensor& x, bool exact_gradient,
-                      const WeightedFunction& f) const {
+  static GraphCheck compared(const Doubles& gradient, const Tensor& x, const Measured& f) {
     try {
-      return compare(gradient, elements(x), {wide_, exact_gradient}, f);
+      return compare(gradient, elements(x), f);
     } catch (const std::exception& error) {
       return {.message = fmt::format("its forward cannot be run again: {}", error.what())};
     }

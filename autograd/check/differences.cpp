@@ -64,6 +64,9 @@ std::string Judgement::because() const {
     case GradcheckReason::truncation:
       return "steep: the differences of every two steps differ";
     case GradcheckReason::rounding:
+      if (right > 0)
+        return fmt::format("too small for differences: it is {:.2g}, and rounding may be {:.2g}",
+                           left, right);
       return "no digit is left: rounding changes the function by more than its derivative does";
     case GradcheckReason::not_finite:
       return "the function is infinite or NaN there, or on both sides of it";
@@ -72,8 +75,7 @@ std::string Judgement::because() const {
   }
 }
 
-Differences::Differences(Line line, const Tolerance& tolerance)
-    : line_(std::move(line)), tolerance_(tolerance) {
+Differences::Differences(Line line) : line_(std::move(line)) {
   if (!(line_.size > 0))
     line_.size = 1;
   const double last = 128 * line_.unit * std::abs(line_.x);
@@ -143,33 +145,6 @@ bool Differences::agrees(double analytic, const Slope& s) const {
   return s.usable && std::abs(analytic - s.central) <= tolerance(s.central);
 }
 
-Judgement Differences::judge(std::size_t value, double analytic) {
-  const std::pair<std::size_t, double> weight{value, 1.0};
-  return judge(Weights(&weight, 1), analytic);
-}
-
-Judgement Differences::first(Weights weights, double analytic) {
-  Judgement result{.verdict = Verdict::unchecked, .reason = GradcheckReason::unknown};
-  if (!std::isfinite(line_.x)) {  // it cannot be moved
-    result.reason = GradcheckReason::not_finite;
-    if (analytic == 0)
-      result = {.numeric = 0};
-    return result;
-  }
-  if (line_.order == 2)
-    return result;
-  if (!first_)
-    first_ = step(tolerance_.eps);
-  const Slope s = slope(*first_, weights);
-  result.numeric = s.central;
-  if (!s.finite)
-    return {Verdict::unchecked, GradcheckReason::not_finite};
-  const bool moved = std::abs(first_->up + first_->down - 2 * first_->h) <= 0.2 * first_->h;
-  if (moved && !s.one_sided && agrees(analytic, s) && s.error <= tolerance(s.central))
-    return {.numeric = s.central};
-  return result;
-}
-
 const Differences::Step& Differences::compared(std::size_t k) {
   steps_.resize(sizes_.size());
   if (!steps_[k])
@@ -204,13 +179,49 @@ bool Differences::bends_within(const Slope& s, Weights weights) {
   return false;
 }
 
-Judgement Differences::judge(Weights weights, double analytic) {
-  Judgement result = first(weights, analytic);
-  if (result.verdict == Verdict::right || result.reason == GradcheckReason::not_finite)
+Judgement Differences::judge(Weights weights, double analytic, const Tolerance& tolerance) {
+  tolerance_ = tolerance;
+  Judgement found = first(weights, analytic);
+  if (found.verdict != Verdict::right) {
+    const double apart = std::abs(analytic - found.numeric);
+    if (!tolerance.eps_alone && found.reason != GradcheckReason::not_finite)
+      found = refined(weights, analytic);
+    else if (std::isfinite(found.numeric))
+      found.verdict = apart <= tolerance.atol ? Verdict::right : Verdict::wrong;
+    found.refined = true;
+  }
+  const double size = std::max(std::abs(analytic), std::abs(found.numeric));
+  if (found.verdict == Verdict::right && size > 0 && 10 * tolerance.rounding > size)
+    return {Verdict::unchecked, GradcheckReason::rounding, found.numeric, size, tolerance.rounding};
+  return found;
+}
+
+// By the step of eps alone: unchecked if that does not agree.
+Judgement Differences::first(Weights weights, double analytic) {
+  Judgement result{.verdict = Verdict::unchecked, .reason = GradcheckReason::unknown};
+  if (!std::isfinite(line_.x)) {  // it cannot be moved
+    result.reason = GradcheckReason::not_finite;
+    if (analytic == 0)
+      result = {.numeric = 0};
     return result;
-  result.verdict = Verdict::right;
-  result.reason = GradcheckReason::none;
-  // Compares steps, the largest first, until neighbours agree with the analytic derivative.
+  }
+  if (line_.order == 2)
+    return result;
+  if (!first_)
+    first_ = step(tolerance_.eps);
+  const Slope s = slope(*first_, weights);
+  result.numeric = s.central;
+  if (!s.finite)
+    return {Verdict::unchecked, GradcheckReason::not_finite};
+  const bool moved = std::abs(first_->up + first_->down - 2 * first_->h) <= 0.2 * first_->h;
+  if (moved && !s.one_sided && agrees(analytic, s) && s.error <= tolerance(s.central))
+    return {.numeric = s.central};
+  return result;
+}
+
+// Compares steps, the largest first, until neighbours agree with the analytic derivative.
+Judgement Differences::refined(Weights weights, double analytic) {
+  Judgement result;
   std::vector<Slope> slopes;
   bool smooth = false;  // a slope was seen that is equal on both sides and not the analytic one
   bool moved = false;   // larger steps changed the value: smaller ones are rounding

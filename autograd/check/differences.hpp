@@ -28,6 +28,9 @@ struct Tolerance {
   double eps = 1e-6;   ///< the first step
   double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|
   double rtol = 1e-3;
+  /// What rounding may make of a difference: a derivative below ten times this is unchecked.
+  double rounding = 0;
+  bool eps_alone = false;  ///< the step of eps decides, by atol if need be
 
   /// The same for a gradient whose largest element is `largest`: near atol or below, atol becomes
   /// rtol * largest, but at least the rounding of values / arguments.
@@ -47,8 +50,8 @@ struct LinePoint {
 /// A function of one number with several values.
 struct Line {
   std::function<std::vector<double>(const LinePoint&)> at;
-  double x = 0;                   ///< the argument, which becomes x + t; 0 along a direction
-  double size = 1;                ///< of the argument and those like it
+  double x = 0;                     ///< the argument, which becomes x + t; 0 along a direction
+  double size = 1;                  ///< of the argument and those like it
   std::vector<double> center = {};  ///< the values at x, if known
   /// The size of the numbers that round in each value, if it exceeds the value itself.
   std::vector<double> scales = {};
@@ -66,24 +69,23 @@ struct Judgement {
   /// or not_finite.
   GradcheckReason reason = GradcheckReason::none;
   double numeric = std::numeric_limits<double>::quiet_NaN();
-  double left = 0, right = 0;  ///< the slopes at a kink
+  double left = 0, right = 0;  ///< the slopes at a kink; a small derivative, and its rounding
+  bool refined = false;        ///< the step of eps did not do
   /// "a kink at the point: ...", for unchecked.
   std::string because() const;
 };
 
-/// Differences of a function along a line.  Its values are computed on first use.
+inline constexpr Judgement no_slope{Verdict::unchecked, GradcheckReason::not_finite};
+
+/// Differences of a function along a line.  Its values are computed when they are first needed.
 class Differences {
  public:
   using Weights = std::span<const std::pair<std::size_t, double>>;  ///< (value, weight)
 
-  Differences(Line line, const Tolerance& tolerance);
-  void set_tolerance(const Tolerance& tolerance) { tolerance_ = tolerance; }
-  /// Is `analytic` the derivative of the sum of weights * values?  A constant infinity has
-  /// derivative 0.
-  Judgement judge(Weights weights, double analytic);
-  Judgement judge(std::size_t value, double analytic);
-  /// The same by the step of eps alone: unchecked if that does not agree.
-  Judgement first(Weights weights, double analytic);
+  explicit Differences(Line line);
+  /// Is `analytic` the derivative of the sum of weights * values?  An infinity that stays is a
+  /// constant.
+  Judgement judge(Weights weights, double analytic, const Tolerance& tolerance);
 
  private:
   struct Step {
@@ -100,6 +102,8 @@ class Differences {
 
   Step step(double h, double jitter = 0, std::uint64_t seed = 0);
   const Step& compared(std::size_t k);
+  Judgement first(Weights weights, double analytic);
+  Judgement refined(Weights weights, double analytic);
   Slope slope(const Step& step, Weights weights) const;
   bool lost(double change, Weights weights) const;
   bool bends_within(const Slope& slope, Weights weights);
@@ -109,24 +113,11 @@ class Differences {
   std::optional<Judgement> kinks_nearby(Weights weights, double h, double analytic, double numeric);
 
   Line line_;
-  Tolerance tolerance_;
+  Tolerance tolerance_ = {};
   std::optional<Step> first_;
   std::vector<double> sizes_;  // of the compared steps, falling
   std::vector<std::optional<Step>> steps_;
 };
-
-/// Bisects `at` to elements whose derivative is wrong: checks all at once, and again the halves of
-/// a failing set.  Finds `most` at most.
-template <class IsRight>
-void suspects(const IsRight& is_right, std::span<const std::size_t> at, std::size_t most,
-              std::vector<std::size_t>& found) {
-  if (at.empty() || found.size() >= most || is_right(at))
-    return;
-  if (at.size() == 1)
-    return found.push_back(at[0]);
-  suspects(is_right, at.first(at.size() / 2), most, found);
-  suspects(is_right, at.subspan(at.size() / 2), most, found);
-}
 
 /// a - b, where equal infinities (masked elements) differ by 0.
 inline double difference(double a, double b) { return a == b ? 0 : a - b; }

@@ -95,17 +95,11 @@ class Analytic {
       for (std::size_t j = 0; j < m; ++j) {
         const Tensor e = one_hot(outputs_[i], j);
         double& scale = scales_.emplace_back();
-        const auto add = [&scale](const Tensor& gradient, std::span<const double> value) {
-          const auto g = elements(gradient);
-          for (std::size_t a = 0; a < g.size(); ++a)
-            if (const double part = std::abs(g[a] * value[a]); std::isfinite(part))
-              scale += part;
-        };
         const auto first = rows(i, e, [&](const Node& node, const Tensor& gradient) {
           steepest_ = std::max(steepest_, scale_of(elements(gradient)));
           if (const auto made = made_.find(&node);
               made != made_.end() && std::ssize(made->second) == gradient.numel())
-            add(gradient, made->second);
+            add_sizes(scale, elements(gradient), made->second);
         });
         // Runs the same graph once more, to detect a formula that a run changes, and every row
         // through the graph of another call.
@@ -115,7 +109,7 @@ class Analytic {
         for (std::size_t k = 0; k < leaves.size(); ++k)
           if (first[k].defined()) {
             found[i][k].reached = true;
-            add(first[k], elements(leaves[k].x));
+            add_sizes(scale, elements(first[k]), elements(leaves[k].x));
             std::copy_n(first[k].data<double>(), first[k].numel(),
                         found[i][k].analytic.data() + j * first[k].numel());
           }
@@ -287,14 +281,9 @@ class Check {
 
   void full() {
     const std::optional<Refusal> refusal = compare();
-    const auto any = [this](const auto& pred) {
-      return std::ranges::any_of(pairs_,
-                                 [&](const auto& row) { return std::ranges::any_of(row, pred); });
-    };
-    if (!refusal && any([](const JudgedPair& pair) { return pair.wrong + pair.nan > 0; }))
+    if (!refusal && wrong_)
       mark_unchecked();
-    const std::string cast =
-        any([](const JudgedPair& pair) { return pair.refined; }) ? float32_op(f_) : "";
+    const std::string cast = refined_ ? float32_op(f_) : "";
     add_pairs();
     const bool wrong =
         std::ranges::any_of(report_.pairs, [](const GradcheckPair& p) { return p.disagree > 0; });
@@ -348,67 +337,57 @@ class Check {
     }
   }
 
-  // Fills in the numeric Jacobians by a leaf, column by column.
+  // Fills in the numeric Jacobians in a leaf, column by column.
   void judge(const Probe& probe, const Doubles& half, std::size_t k) {
-    const Leaf& leaf = probe.leaves[k];
-    const std::size_t n = leaf.values.size();
+    const std::size_t n = probe.leaves[k].values.size();
     const Tolerance base = tolerance_of(options_);
-    std::vector<std::pair<std::size_t, std::size_t>> rows;  // (i, j) of each element of the outputs
-    Doubles in_row;                                         // the largest derivative in each row
+    std::vector<Place> rows;  // of each element of the outputs
+    std::vector<Claim> claims;
+    Doubles in_row;  // the largest derivative of it
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
       JudgedPair& pair = pairs_[i][k];
       const std::size_t m = numel(shapes_[i]);
       const auto scales = std::span(probe.scales).subspan(rows.size(), m);
       pair.largest = scale_of({pair.analytic.data(), pair.analytic.size()});
-      pair.tolerance =
-          base.scaled(pair.largest, scale_of(scales), leaf.typical).with_rounding_of(pair.largest);
+      pair.tolerance = base.scaled(pair.largest, scale_of(scales), probe.leaves[k].typical)
+                           .with_rounding_of(pair.largest);
       pair.verdicts.resize(pair.analytic.size());
       for (std::size_t j = 0; j < m; ++j) {
-        rows.emplace_back(i, j);
-        in_row.push_back(scale_of({pair.analytic.data() + j * n, n}));
+        claims.push_back({{{rows.size(), 1.0}}, {pair.analytic.data() + j * n, n}});
+        rows.push_back({i, k, j, 0});
+        in_row.push_back(scale_of(claims.back().gradient));
       }
     }
-    for (std::size_t a = 0; a < n; ++a) {
-      const Direction axis = probe.axis(k, a);
-      Differences differences(probe.line(axis), {.eps = options_.eps});
-      for (std::size_t at = 0; at < rows.size(); ++at) {
-        const auto [i, j] = rows[at];
-        JudgedPair& pair = pairs_[i][k];
-        const double analytic = pair.analytic.data()[j * n + a];
-        const Tolerance tolerance =
-            base.scaled(pair.largest, probe.scales[at], axis.size).with_rounding_of(in_row[at]);
-        differences.set_tolerance(tolerance);
-        const bool by_arguments = at < half.size() && std::isfinite(half[at]);
-        const Judgement found = std::isinf(probe.center[at]) && analytic != 0 &&
-                                        (!std::isfinite(analytic) || f_.is_second() || by_arguments)
-                                    ? Judgement{Verdict::unchecked, GradcheckReason::not_finite}
-                                    : judged(pair, differences, at, analytic, tolerance);
-        pair.verdicts[j * n + a] = found.verdict;
-        pair.numeric.data()[j * n + a] = found.numeric;
-        if (found.verdict == Verdict::wrong && found.reason == GradcheckReason::rounding)
-          pair.rounded.insert(j * n + a);
-        if (found.verdict == Verdict::unchecked)
-          add_unchecked({i, k, j, a}, found.reason, found.because());
+    const auto limits = [&](std::size_t row, Elements at,
+                            const Direction& axis) -> std::optional<Tolerance> {
+      const JudgedPair& pair = pairs_[rows[row].i][k];
+      const double analytic = claims[row].gradient[at[0]];
+      const bool by_arguments = row < half.size() && std::isfinite(half[row]);
+      if (std::isinf(probe.center[row]) && analytic != 0 &&
+          (!std::isfinite(analytic) || f_.is_second() || by_arguments))
+        return {};
+      Tolerance some =
+          base.scaled(pair.largest, probe.scales[row], axis.size).with_rounding_of(in_row[row]);
+      some.eps_alone = (std::isfinite(analytic) ? pair.wrong : pair.nan) >= most_judged;
+      return some;
+    };
+    check_claims(probe, k, claims, {.tolerance = limits}, [&](const Finding& found) {
+      Place at = rows[found.claim];
+      at.a = found.element;
+      JudgedPair& pair = pairs_[at.i][k];
+      const std::size_t e = at.j * n + at.a;
+      pair.verdicts[e] = found.verdict;
+      pair.numeric.data()[e] = found.numeric;
+      refined_ = refined_ || found.refined;
+      if (found.verdict == Verdict::wrong) {
+        wrong_ = true;
+        ++(std::isfinite(found.analytic) ? pair.wrong : pair.nan);
+        if (found.reason == GradcheckReason::rounding)
+          pair.rounded.insert(e);
       }
-    }
-  }
-
-  // Judges by the step of eps and, if that is not conclusive, by others, until enough are wrong.
-  static Judgement judged(JudgedPair& pair, Differences& differences, std::size_t at,
-                          double analytic, const Tolerance& tolerance) {
-    const std::pair<std::size_t, double> one{at, 1.0};
-    Judgement found = differences.first({&one, 1}, analytic);
-    if (found.verdict == Verdict::right)
-      return found;
-    std::size_t& wrong = std::isfinite(analytic) ? pair.wrong : pair.nan;
-    pair.refined = true;
-    if (wrong < most_judged)
-      found = differences.judge({&one, 1}, analytic);
-    else if (std::isfinite(found.numeric))
-      found.verdict =
-          std::abs(analytic - found.numeric) <= tolerance.atol ? Verdict::right : Verdict::wrong;
-    wrong += found.verdict == Verdict::wrong ? 1 : 0;
-    return found;
+      if (found.verdict == Verdict::unchecked)
+        add_unchecked(at, found.reason, found.because());
+    });
   }
 
   void add_unchecked(const Place& at, GradcheckReason reason, const std::string& because) {
@@ -560,7 +539,7 @@ class Check {
             (!std::isfinite(probe.leaves[k].values[a]) && std::ranges::any_of(rows, flows)))
           return false;
       }
-      Differences differences(probe.line(direction), {.eps = options_.eps});
+      Differences differences(probe.line(direction));
       for (std::size_t i = 0, offset = 0; i < shapes_.size(); offset += numel(shapes_[i++])) {
         std::vector<std::pair<std::size_t, double>> weights;
         for (Size j = 0; j < v[i].numel(); ++j)
@@ -570,10 +549,11 @@ class Check {
         pair.reached = rows[i][k].defined();
         const double analytic = dot(or_zeros(rows[i][k], moved.size()), moved);
         const auto values = std::span(probe.center).subspan(offset, numel(shapes_[i]));
-        differences.set_tolerance(tolerance_of(options_).scaled(
-            std::abs(analytic), scale_of(values), probe.leaves[k].typical));
-        const Judgement found = differences.first(weights, analytic);
-        if (found.verdict != Verdict::right)
+        Tolerance limits = tolerance_of(options_).scaled(std::abs(analytic), scale_of(values),
+                                                         probe.leaves[k].typical);
+        limits.eps_alone = true;
+        const Judgement found = differences.judge(weights, analytic, limits);
+        if (found.refined)
           return false;
         pair.analytic.data()[0] = analytic;
         pair.numeric.data()[0] = found.numeric;
@@ -672,6 +652,7 @@ class Check {
   GradcheckReport report_;
   std::vector<Shape> shapes_;
   Pairs pairs_;
+  bool wrong_ = false, refined_ = false;  // some element is; the step of eps did not do for one
 };
 
 }  // namespace

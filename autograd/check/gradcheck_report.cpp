@@ -296,33 +296,20 @@ GradcheckPair detail::summarized(const CheckedFunction& f, std::size_t output, c
   pair.numeric = Tensor(std::move(judged.numeric));
   const double *const a = pair.analytic.data<double>(), *const n = pair.numeric.data<double>();
   pair.elements = pair.analytic.numel();
-  std::size_t worst = 0;
-  double largest = -1;
+  Findings found{.alike = 1e-6};  // the same one with every compiler
   for (std::size_t i = 0; i < pair.elements; ++i) {
-    if (judged.verdicts[i] == Verdict::unchecked) {
-      ++pair.unchecked;
-      continue;
-    }
-    const bool agrees = judged.verdicts[i] == Verdict::right;
-    const double error = std::abs(a[i] - n[i]);
-    const double size = std::isfinite(error) ? error / std::max(1.0, std::abs(n[i])) : INFINITY;
-    pair.worst_error = std::max(pair.worst_error, size);
-    // Reports the worst disagreeing element; if all agree, the worst of all.  If several differ by
-    // rounding alone, the first, which is the same with every compiler.
-    const bool first_to_disagree = !agrees && pair.disagree == 0;
-    if (first_to_disagree || (agrees == (pair.disagree == 0) && size > largest * (1 + 1e-6))) {
-      worst = i;
-      largest = size;
-    }
-    pair.disagree += agrees ? 0 : 1;
-    pair.zeros += agrees && a[i] == 0 ? 1 : 0;
+    found.add({{.verdict = judged.verdicts[i], .numeric = n[i]}, 0, 0, i, a[i]});
+    pair.zeros += judged.verdicts[i] == Verdict::right && a[i] == 0 ? 1 : 0;
   }
+  pair.disagree = found.disagree;
+  pair.unchecked = found.unchecked;
+  pair.worst_error = found.worst_error;
+  const std::size_t worst = found.worst.element;
   if (pair.elements == 0)
     return pair;
   const double error = std::abs(a[worst] - n[worst]);
-  pair.worst.analytic = a[worst];
-  pair.worst.numeric = n[worst];
-  pair.worst.error = std::isfinite(error) ? error : INFINITY;
+  pair.worst = {
+      .analytic = a[worst], .numeric = n[worst], .error = std::isfinite(error) ? error : INFINITY};
   if (pair.analytic.size(1) == numel(pair.input_shape) &&
       pair.analytic.size(0) == numel(pair.output_shape)) {
     pair.worst.output_index = position(pair.output_shape, worst / pair.analytic.size(1));

@@ -147,10 +147,7 @@ namespace {
 using Event = Trace::Event;
 using OpVerdict = OpCheck::Verdict;
 
-constexpr std::size_t most_suspects = 64;
-
-// Large outputs, next to which others are mere rounding (as with a mask of -1e9), are checked
-// alone.
+// Outputs beside which the others are rounding (of a mask of -1e9, say): they are checked alone.
 Mask large_outputs(const Tensor& output) {
   const double others = typical_size(elements(output));
   return isfinite(output.detach()) &
@@ -165,18 +162,13 @@ Tensor random_cotangent(const RecordedOp& op, const Tensor& output, bool large,
                random_signed(output.shape(), generator));
 }
 
-std::string mismatch(const OpCheck& check, const char* what) {
-  return fmt::format(
-      "{}: d / d input {} {} at ({}): analytic {:.9g}, numeric {:.9g}; {} of {} elements disagree",
-      what, check.input, to_string(check.inputs[check.input]), fmt::join(check.index, ", "),
-      check.analytic, check.numeric, check.disagree, check.checked);
-}
-
 class OpChecker {
  public:
-  OpChecker(const Event& event, OpCheck& check, const ExplainOptions& options, bool large)
+  OpChecker(const Event& event, OpCheck& check, Findings& found, const ExplainOptions& options,
+            bool large)
       : event_(event),
         check_(check),
+        found_(found),
         options_(options),
         generator_(options.seed),
         op_(event),
@@ -189,20 +181,30 @@ class OpChecker {
       for (std::size_t i = 0; i < w_[k].size(); ++i)
         w_[k][i] *= probe_.leaves[k].sizes[i];
     }
-    for (const auto& [j, v] : weights_)
-      if (std::isfinite(probe_.center.at(j)))
-        scale_ += std::abs(v * probe_.center[j]);
+    add_sizes(scale_, v_, probe_.center);
   }
 
   void run() {
+    check_readings();
+    check_.disagree = found_.disagree;
+    check_.unchecked = found_.unchecked;
+    check_.infinite = found_.infinite;
+    check_.worst_error = found_.worst_error;
+    if (check_.verdict == OpVerdict::right && found_.unchecked > 0)
+      check_.message = fmt::format("{} of {} elements unchecked: {}", found_.unchecked,
+                                   check_.checked, found_.because);
+  }
+
+ private:
+  void check_readings() {
     const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
     if (!std::ranges::equal(probe_.center, elements(event_.output), same))
       return wrong(
           "its forward, run again on the same inputs, gives another value; it must be a function "
           "of its inputs alone");
     if (!v_.empty() && weights_.empty()) {
-      check_.infinite = true;
-      return unchecked("all its outputs are infinite or NaN because of its inputs");
+      found_.infinite = true;
+      return unchecked("all its outputs are infinite or NaN, as its inputs make them");
     }
     check_.verdict = OpVerdict::right;
     const auto ordinary = gradients(false), again = gradients(false);
@@ -216,16 +218,15 @@ class OpChecker {
           "two runs of its backward give different gradients: does it draw random numbers, or keep "
           "state?");
     for (std::size_t k = 0; k < op_.sources(); ++k) {
-      const Doubles &x = probe_.leaves[k].values, g = or_zeros(ordinary[k], x.size());
-      for (std::size_t i = 0; i < x.size(); ++i)
-        if (const double part = std::abs(g[i] * x[i]); std::isfinite(part))
-          scale_ += part;
+      const Doubles& x = probe_.leaves[k].values;
+      add_sizes(scale_, or_zeros(ordinary[k], x.size()), x);
     }
     double weights = 0;
     for (const auto& [j, v] : weights_)
       weights += std::abs(v);
     probe_.scales.assign(v_.size(), weights > 0 ? scale_ / weights : 0);
-    if (!first_order(ordinary))
+    first_order(ordinary);
+    if (check_.verdict != OpVerdict::right)
       return;
     const auto recorded = gradients(true);
     if (check_.verdict == OpVerdict::right)
@@ -234,7 +235,6 @@ class OpChecker {
       second_order();
   }
 
- private:
   void wrong(std::string why) {
     check_.verdict = OpVerdict::wrong;
     check_.message = std::move(why);
@@ -265,121 +265,92 @@ class OpChecker {
 
   // ---- verdicts ----
 
-  Tolerance tolerance(const Doubles& analytic, double arguments) const {
+  Tolerance tolerance(std::span<const double> analytic, double arguments) const {
     return Tolerance{.eps = options_.eps, .atol = options_.atol, .rtol = options_.rtol}
         .scaled(scale_of(analytic), scale_, arguments)
         .with_rounding_of(scale_of(analytic));
   }
 
-  // 0 times infinity, if some outputs have no derivative.
-  bool no_slope(double analytic) const { return no_derivative_ && !std::isfinite(analytic); }
+  // 0 times infinity, where some outputs are left out.
+  bool has_no_slope(double analytic) const { return no_derivative_ && !std::isfinite(analytic); }
 
-  // The verdict on the gradient of a source along these elements: for the weighted sum of the
-  // outputs, or for the only output of a probe.
-  Judgement judge(const Probe& probe, Weights weights, std::size_t k, Elements at,
-                  const Doubles& analytic) const {
-    if (at.size() == 1 && no_slope(analytic[at[0]]))
-      return {Verdict::unchecked, GradcheckReason::not_finite};
-    const Direction direction = probe.through(k, at);
-    auto limits = tolerance(analytic, probe.leaves[k].typical);
-    if (at.size() > 1)
-      limits.atol *= probe.leaves[k].typical;
-    return Differences(probe.line(direction), limits)
-        .judge(weights, dot(analytic, direction.by[k]));
-  }
-
-  // Chooses the elements of a source that are judged one at a time: `most`, spread evenly, and
-  // those that bisection of the others finds.
-  std::vector<std::size_t> chosen(const Probe& probe, Weights weights, std::size_t k,
-                                  const Doubles& analytic, std::size_t most) const {
-    const std::size_t n = analytic.size();
-    std::vector<std::size_t> spread, others, found;
-    for (std::size_t i = 0; i < n; ++i)
-      (spread.size() < most && i == spread.size() * n / most ? spread : others).push_back(i);
-    const auto is_right = [&](Elements some) {
-      return judge(probe, weights, k, some, analytic).verdict == Verdict::right;
+  // Checks the gradient of a source: of the weighted sum of a probe's outputs.
+  void check_source(const Probe& probe, const Claim& claim, std::size_t k, std::size_t one_by_one,
+                    const auto& tell) const {
+    const auto analytic = claim.gradient;
+    const double typical = probe.leaves[k].typical;
+    const auto limits = [&](std::size_t, Elements at, const Direction&) {
+      auto some = std::optional(tolerance(analytic, typical));
+      if (at.size() > 1)
+        some->atol *= typical;
+      else if (has_no_slope(analytic[at[0]]))
+        some.reset();
+      return some;
     };
-    suspects(is_right, others, most_suspects, found);
-    spread.insert(spread.end(), found.begin(), found.end());
-    return spread;
+    check_claims(probe, k, {&claim, 1}, {.tolerance = limits, .one_by_one = one_by_one}, tell);
   }
 
-  void count(std::size_t input, const Shape& shape, std::size_t at, double analytic,
-             const Judgement& found) {
-    if (found.verdict == Verdict::unchecked) {
-      check_.infinite = check_.infinite || found.reason == GradcheckReason::not_finite ||
-                        !std::isfinite(analytic);
-      if (check_.unchecked++ == 0)
-        because_ = found.because();
-      return;
-    }
-    double error = std::abs(analytic - found.numeric) / std::max(1.0, std::abs(found.numeric));
-    if (std::isnan(error))
-      error = INFINITY;
-    check_.worst_error = std::max(check_.worst_error, error);
-    if (found.verdict == Verdict::right)
-      return;
-    if (check_.disagree++ == 0 || error > worst_) {
-      worst_ = error;
-      check_.input = input;
-      check_.index = position(shape, at);
-      check_.analytic = analytic;
-      check_.numeric = found.numeric;
-    }
+  // Tells of the worst element.
+  void wrong_at(std::size_t input, const Shape& shape, const std::string& what,
+                const std::string& rest) {
+    check_.input = input;
+    check_.index = position(shape, found_.worst.element);
+    check_.analytic = found_.worst.analytic;
+    check_.numeric = found_.worst.numeric;
+    wrong(fmt::format("{} at ({}): analytic {:.9g}, numeric {:.9g}{}", what,
+                      fmt::join(check_.index, ", "), check_.analytic, check_.numeric, rest));
+  }
+  void wrong_source(const char* what, const std::string& reason = {}) {
+    const std::size_t input = op_.input(found_.worst.leaf);
+    const Shape& shape = check_.inputs[input];
+    wrong_at(
+        input, shape, fmt::format("{}: d / d input {} {}", what, input, to_string(shape)),
+        fmt::format("; {} of {} elements disagree{}", found_.disagree, check_.checked, reason));
   }
 
-  std::string unchecked_elements() const {
-    return fmt::format("{} of {} elements unchecked: {}", check_.unchecked, check_.checked,
-                       because_);
-  }
-
-  bool first_order(const std::vector<Tensor>& gradients) {
+  void first_order(const std::vector<Tensor>& gradients) {
     std::string reason;
     for (std::size_t k = 0; k < op_.sources(); ++k) {
       const Shape& shape = op_.source(k).shape();
-      const std::size_t n = numel(shape), most = std::min(n, options_.max_elements);
-      const Doubles analytic = or_zeros(gradients[k], n);
+      const Doubles analytic = or_zeros(gradients[k], numel(shape));
       Doubles numeric = analytic;
-      const std::size_t before = check_.disagree;
-      for (const std::size_t at : chosen(probe_, weights_, k, analytic, most)) {
-        const Judgement found = judge(probe_, weights_, k, {&at, 1}, analytic);
-        ++check_.checked;
-        count(op_.input(k), shape, at, analytic[at], found);
-        if (found.verdict == Verdict::wrong)
-          numeric[at] = found.numeric;
-      }
-      if (!reason.empty() || check_.disagree == before)
+      const std::size_t before = found_.disagree;
+      check_source(probe_, {weights_, analytic}, k, options_.max_elements,
+                   [&](const Finding& found) {
+                     found_.add(found);
+                     ++check_.checked;
+                     if (found.verdict == Verdict::wrong)
+                       numeric[found.element] = found.numeric;
+                   });
+      if (!reason.empty() || found_.disagree == before)
         continue;
       if (!gradients[k].defined())
         reason = fmt::format("; it adds no gradient for input {}", op_.input(k));
-      else if (const auto how = relation(analytic, numeric, shape, 1e-3); most == n && !how.empty())
+      else if (const auto how = relation(analytic, numeric, shape, 1e-3);
+               analytic.size() <= options_.max_elements && !how.empty())
         reason = fmt::format("; the analytic one {}", how);
     }
-    if (check_.disagree > 0)
-      wrong(mismatch(check_, "its backward is wrong") + reason);
-    else if (check_.unchecked > 0 && check_.unchecked == check_.checked)
-      unchecked(because_);
-    else if (check_.unchecked > 0)
-      check_.message = unchecked_elements();
-    return check_.verdict == OpVerdict::right;
+    if (found_.disagree > 0)
+      wrong_source("its backward is wrong", reason);
+    else if (found_.unchecked > 0 && found_.unchecked == check_.checked)
+      unchecked(found_.because);
   }
 
   void compare_with_create_graph(const std::vector<Tensor>& ordinary,
                                  const std::vector<Tensor>& recorded) {
     for (std::size_t k = 0; k < op_.sources(); ++k) {
-      const Shape& shape = op_.source(k).shape();
-      const Doubles a = or_zeros(recorded[k], numel(shape)), b = or_zeros(ordinary[k], a.size());
+      const Doubles a = or_zeros(recorded[k], op_.source(k).numel()),
+                    b = or_zeros(ordinary[k], a.size());
       const auto limits = tolerance(b, probe_.leaves[k].typical);
       for (std::size_t at = 0; at < a.size(); ++at)
         if (a[at] != b[at] && !(std::isnan(a[at]) && std::isnan(b[at])) &&
             !(std::abs(a[at] - b[at]) <= limits.atol + limits.rtol * std::abs(b[at])))
-          count(op_.input(k), shape, at, a[at], {.verdict = Verdict::wrong, .numeric = b[at]});
-      if (check_.disagree > 0) {
+          found_.add({{.verdict = Verdict::wrong, .numeric = b[at]}, k, 0, at, a[at]});
+      if (found_.disagree > 0) {
         check_.checked = a.size();
-        return wrong(
-            mismatch(check_,
-                     "its backward under create_graph differs from the ordinary one, which "
-                     "is the numeric one here"));
+        return wrong_source(
+            "its backward under create_graph differs from the ordinary one, which is the numeric "
+            "one here");
       }
     }
   }
@@ -411,45 +382,43 @@ class OpChecker {
     if (check_.verdict != OpVerdict::right)
       return;
     const Probe slope = slope_along(probe_, weights_, w_, scale_);
-    const std::pair<std::size_t, double> one{0, 1.0};
     std::vector<Tensor> rounded;
     for (std::size_t k = 0; k < op_.sources(); ++k) {
-      const Shape& shape = op_.source(k).shape();
-      const Doubles values = or_zeros(analytic[k], numel(shape));
+      const Doubles values = or_zeros(analytic[k], op_.source(k).numel());
       check_.checked += values.size();
-      for (const std::size_t at : chosen(slope, {&one, 1}, k, values, 0)) {
+      check_source(slope, {{{0, 1.0}}, values}, k, 0, [&](const Finding& found) {
         if (rounded.empty())
           rounded = second_gradients(0x1p-48);
-        const Judgement judgement = judge(slope, {&one, 1}, k, {&at, 1}, values);
-        const double noise = std::abs(or_zeros(rounded[k], values.size())[at] - values[at]);
-        if (!(std::abs(values[at] - judgement.numeric) <= 4 * noise))
-          count(op_.input(k), shape, at, values[at], judgement);
-      }
+        const double noise =
+            std::abs(or_zeros(rounded[k], values.size())[found.element] - found.analytic);
+        if (!(std::abs(found.analytic - found.numeric) <= 4 * noise))
+          found_.add(found);
+      });
     }
-    if (check_.disagree > 0)
-      return wrong(mismatch(check_, "the gradient of its gradient is wrong"));
+    if (found_.disagree > 0)
+      return wrong_source("the gradient of its gradient is wrong");
     by_cotangent(or_zeros(analytic.back(), v_.size()));
-    if (check_.verdict == OpVerdict::right && check_.unchecked > 0)
-      check_.message = unchecked_elements();
   }
 
   // The backward is linear in the cotangent: its derivative is that of the outputs along w.
   void by_cotangent(const Doubles& analytic) {
-    Differences along(probe_.line({w_}), tolerance(analytic, 1));
+    Differences along(probe_.line({w_}));
+    const Tolerance limits = tolerance(analytic, 1);
     check_.checked += v_.size();
-    for (const auto& [j, v] : weights_)
-      count(0, event_.output.shape(), j, analytic[j],
-            no_slope(analytic[j]) ? Judgement{Verdict::unchecked, GradcheckReason::not_finite}
-                                  : along.judge(j, analytic[j]));
-    if (check_.disagree > 0)
-      wrong(
-          fmt::format("its backward is not differentiable by the gradient it is given, at ({}): "
-                      "analytic {:.9g}, numeric {:.9g}",
-                      fmt::join(check_.index, ", "), check_.analytic, check_.numeric));
+    for (const auto& [j, v] : weights_) {
+      const std::pair<std::size_t, double> one{j, 1.0};
+      found_.add(
+          {has_no_slope(analytic[j]) ? no_slope : along.judge({&one, 1}, analytic[j], limits), 0, 0,
+           j, analytic[j]});
+    }
+    if (found_.disagree > 0)
+      wrong_at(0, event_.output.shape(),
+               "its backward is not differentiable by the gradient it is given,", "");
   }
 
   const Event& event_;
   OpCheck& check_;
+  Findings& found_;
   const ExplainOptions& options_;
   Generator generator_;
   const RecordedOp op_;
@@ -459,9 +428,7 @@ class OpChecker {
   std::vector<std::pair<std::size_t, double>> weights_;  // of v, without zeros
   Point w_;  // a direction in all sources, by their sizes
   bool no_derivative_ = any(op_.without_derivative());  // for some outputs
-  double scale_ = 0;                               // sum |v * outputs|, |gradients * inputs|
-  double worst_ = 0;
-  std::string because_;  // the first reason for an unchecked element
+  double scale_ = 0;                                    // sum |v * outputs|, |gradients * inputs|
 };
 
 }  // namespace
@@ -485,11 +452,12 @@ OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& o
     check.message = "it computes in float32, which is too coarse for finite differences";
     return check;
   }
-  OpChecker(event, check, options, false).run();
+  Findings found;
+  OpChecker(event, check, found, options, false).run();
   if (check.verdict == OpVerdict::right && any(large_outputs(event.output))) {
     OpCheck of_large = check;
-    OpChecker(event, of_large, options, true).run();
-    if (of_large.verdict == OpVerdict::wrong)  // unchecked may mean the others' rounding
+    OpChecker(event, of_large, found, options, true).run();
+    if (of_large.verdict == OpVerdict::wrong)  // what is unchecked may be the others' rounding
       check = of_large;
   }
   const auto op = std::make_shared<const RecordedOp>(event);

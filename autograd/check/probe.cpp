@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -33,7 +34,7 @@ Direction Probe::axis(std::size_t leaf, std::size_t element) const {
   return d;
 }
 
-Direction Probe::along(std::size_t leaf, Elements some, const Doubles& signs_of) const {
+Direction Probe::along(std::size_t leaf, Elements some, std::span<const double> signs_of) const {
   const Leaf& of = leaves[leaf];
   Direction d{Point(leaves.size())};
   Doubles& u = d.by[leaf];
@@ -107,15 +108,95 @@ Probe slope_along(const Probe& probe, Weights weights, const Point& w, double ro
   return {.leaves = probe.leaves, .at = slope, .order = 2, .noise = probe.unit * rounds};
 }
 
-double dot(const Doubles& g, const Doubles& u) {
+double dot(std::span<const double> g, const Doubles& u) {
   double sum = 0;
   for (std::size_t i = 0; i < u.size(); ++i)
     sum += u[i] == 0 ? 0 : g[i] * u[i];
   return sum;
 }
 
+void add_sizes(double& sum, std::span<const double> a, std::span<const double> b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (const double size = std::abs(a[i] * b[i]); std::isfinite(size))
+      sum += size;
+}
+
 Doubles or_zeros(const Tensor& gradient, std::size_t n) {
   return gradient.defined() ? elements(gradient) : Doubles(n);
+}
+
+// ---- the check ----
+
+double Finding::error() const {
+  const double apart = std::abs(analytic - numeric);
+  return std::isfinite(apart) ? apart / std::max(1.0, std::abs(numeric)) : INFINITY;
+}
+
+void Findings::add(const Finding& found) {
+  ++checked;
+  if (found.verdict == Verdict::unchecked) {
+    infinite =
+        infinite || found.reason == GradcheckReason::not_finite || !std::isfinite(found.analytic);
+    if (unchecked++ == 0)
+      because = found.because();
+    return;
+  }
+  const bool wrong = found.verdict == Verdict::wrong;
+  const bool first = wrong ? disagree == 0 : checked - unchecked == 1;
+  if (first || (wrong == (disagree > 0) && found.error() > worst.error() * (1 + alike)))
+    worst = found;
+  worst_error = std::max(worst_error, found.error());
+  disagree += wrong ? 1 : 0;
+}
+
+Finding check_claims(const Probe& probe, std::size_t leaf, std::span<const Claim> claims,
+                     const CheckOptions& options, const std::function<void(const Finding&)>& tell) {
+  // The leaf moves once for all claims.
+  const auto judge = [&](Elements at, const auto& tell_one) {
+    const bool one = at.size() == 1;
+    const auto signs = options.by_signs ? claims[0].gradient : std::span<const double>();
+    const Direction direction = one ? probe.axis(leaf, at[0]) : probe.along(leaf, at, signs);
+    Differences along(probe.line(direction));
+    for (std::size_t c = 0; c < claims.size(); ++c) {
+      const auto& [weights, gradient] = claims[c];
+      const double analytic = one ? gradient[at[0]] : dot(gradient, direction.by[leaf]);
+      const auto limits = options.tolerance(c, at, direction);
+      tell_one(
+          {limits ? along.judge(weights, analytic, *limits) : no_slope, leaf, c, at[0], analytic});
+    }
+  };
+  std::vector<std::size_t> all(options.among.begin(), options.among.end()), spread, others;
+  if (all.empty()) {
+    all.resize(probe.leaves[leaf].values.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+  }
+  const std::size_t n = all.size(), most = std::min(n, options.one_by_one);
+  for (std::size_t i = 0; i < n; ++i)
+    (spread.size() < most && i == spread.size() * n / most ? spread : others).push_back(all[i]);
+  for (const std::size_t& i : spread)
+    judge({&i, 1}, tell);
+  Finding whole;
+  // Lines to be judged, the next one at the back.
+  std::vector<Elements> next(others.empty() ? 0 : 1, others);
+  for (std::size_t suspects = 0; !next.empty() && suspects < options.most_suspects;) {
+    const Elements at = next.back();
+    next.pop_back();
+    Finding found;
+    judge(at, [&](const Finding& the_only) { found = the_only; });
+    if (at.size() == others.size())
+      whole = found;
+    if (found.verdict == Verdict::right ||
+        (whole.verdict == Verdict::unchecked && !options.halve_unchecked))
+      continue;
+    if (at.size() == 1) {
+      ++suspects;
+      tell(found);
+    } else {
+      next.push_back(at.subspan(at.size() / 2));
+      next.push_back(at.first(at.size() / 2));
+    }
+  }
+  return whole;
 }
 
 // ---- gradients ----

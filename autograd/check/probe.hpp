@@ -10,8 +10,9 @@
 // - from a part of a recorded graph (pages/graph_check.cpp);
 // - from the slope of another probe: slope_along().
 //
-// Every checker uses Differences along lines of a probe: along one element, or along several at
-// once, each by its size.  Only this file chooses sizes, directions and nearby points.  Internal.
+// Every checker has check_claims() ask Differences along lines of a probe: along one element, or
+// along several at once, each by its size.  Sizes, directions and points nearby are chosen here
+// alone.  Not for users.
 
 #include <cstdint>
 #include <functional>
@@ -61,13 +62,9 @@ struct Probe {
   double unit = 0x1p-53;  ///< half a unit in the last place of 1, in its precision
 
   Direction axis(std::size_t leaf, std::size_t element) const;
-  /// Several elements at once: with distinct weights, so that a permuted gradient fails, and with
-  /// random signs or, so that nothing cancels, those of a gradient.
-  Direction along(std::size_t leaf, Elements some, const Doubles& signs_of = {}) const;
-  /// One element, or several.
-  Direction through(std::size_t leaf, Elements some) const {
-    return some.size() == 1 ? axis(leaf, some[0]) : along(leaf, some);
-  }
+  /// Several elements at once: by weights that differ, so that a permuted gradient does not pass,
+  /// and signs at random or, so that nothing cancels, those of a gradient.
+  Direction along(std::size_t leaf, Elements some, std::span<const double> signs_of = {}) const;
   /// The leaves' values at a point of a line.
   Point moved(const Direction& direction, const LinePoint& point) const;
   /// Refers to this probe.
@@ -75,14 +72,60 @@ struct Probe {
 };
 
 /// The derivative of the sum of weights * outputs along w, by differences, as a function of the
-/// same leaves.  Numbers of size `rounds` round in that sum.  Refers to its arguments.
+/// same leaves.  Doubles of size `rounds` round in that sum.  Refers to its arguments.
 Probe slope_along(const Probe& probe, Weights weights, const Point& w, double rounds);
 
-/// sum(g * u) over the elements where u is not 0: an element that is not moved does not count, even
-/// if its gradient is NaN.
-double dot(const Doubles& g, const Doubles& u);
-/// The elements, or n zeros for an undefined gradient.
+/// sum(g * u) over the elements where u is not 0: an element that stays does not count, even if its
+/// gradient is NaN.
+double dot(std::span<const double> g, const Doubles& u);
+/// Adds |a * b| of all elements where that is finite.
+void add_sizes(double& sum, std::span<const double> a, std::span<const double> b);
+/// The elements, or n zeros of an undefined gradient.
 Doubles or_zeros(const Tensor& gradient, std::size_t n);
+
+// ---- the check ----
+
+/// "These are the derivatives of the sum of weights * outputs by the elements of a leaf."
+struct Claim {
+  std::vector<std::pair<std::size_t, double>> weights;  ///< (output, weight)
+  std::span<const double> gradient;
+};
+
+/// The judgement of a claim along one element.
+struct Finding : Judgement {
+  std::size_t leaf = 0, claim = 0, element = 0;
+  double analytic = 0;
+  /// |analytic - numeric| / max(1, |numeric|); infinite if either is not finite.
+  double error() const;
+};
+
+/// What a report says of the elements that were judged.
+struct Findings {
+  std::size_t checked = 0, disagree = 0, unchecked = 0;
+  bool infinite = false;     ///< some of the unchecked are at an infinite or NaN place
+  std::string because = {};  ///< why the first unchecked one is
+  double worst_error = 0;    ///< of those that are not unchecked
+  Finding worst = {};        ///< of those that disagree or, if none does, of all
+  double alike = 0;  ///< of errors that differ by less than this part the first is the worst
+  void add(const Finding& found);
+};
+
+struct CheckOptions {
+  /// For a claim along one element, or along several; none where an element has no slope.
+  std::function<std::optional<Tolerance>(std::size_t claim, Elements, const Direction&)> tolerance;
+  Elements among = {};  ///< the elements that may move; all if empty
+  /// So many of these, evenly spaced, are judged one at a time; all, if there are several claims.
+  /// The others are judged along one line and, where that is not right, along its halves, and so
+  /// on, down to at most so many single elements.
+  std::size_t one_by_one = std::numeric_limits<std::size_t>::max(), most_suspects = 64;
+  bool halve_unchecked = true;  ///< not only a line that is wrong
+  bool by_signs = false;        ///< lines follow the gradient's signs, so that nothing cancels
+};
+
+/// Judges claims about a leaf.  Tells of the elements that are judged one at a time, and of those
+/// that halves lead to.  Returns the judgement along the line.
+Finding check_claims(const Probe& probe, std::size_t leaf, std::span<const Claim> claims,
+                     const CheckOptions& options, const std::function<void(const Finding&)>& tell);
 
 // ---- gradients ----
 
@@ -191,9 +234,8 @@ Doubles really_moved(const Tensor& x, const Doubles& u, double h);
 struct JudgedPair {
   Array<double> analytic, numeric;
   std::vector<Verdict> verdicts = {};
-  bool reached = false;            ///< the output's graph leads to the input
-  bool refined = false;            ///< other steps than eps were needed
-  std::size_t wrong = 0, nan = 0;  ///< finite ones, and others
+  bool reached = false;            ///< whether the output's graph leads to the input
+  std::size_t wrong = 0, nan = 0;  ///< finite and not
   double largest = 0;              ///< of the analytic ones
   Tolerance tolerance = {};
   std::set<std::size_t> rounded = {};  ///< wrong elements that may be rounding
