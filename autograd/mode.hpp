@@ -2,6 +2,7 @@
 // The mode of the current thread: whether graphs are recorded, which observer is told of ops, and
 // whether fused ops run as the ops that they fuse.
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <string_view>

@@ -10,6 +10,7 @@
 // nn::GPTConfig lacks are refused by name.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>

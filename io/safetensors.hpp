@@ -14,6 +14,7 @@
 // same again, in other bytes, may keep it; one that changes anything leaves it out.  Files without
 // one, as others write them, are read as well.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -1,6 +1,8 @@
 #pragma once
 // Indices in ops, and selections: the elements that an op takes, each at most once, in order.
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
