@@ -2,6 +2,7 @@
 // The mode of the current thread: whether ops are recorded in a graph, the observer that is told of
 // them, and whether fused ops run as compositions.
 
+#include <cstddef>
 #include <functional>
 #include <span>
 #include <string_view>

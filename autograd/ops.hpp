@@ -20,6 +20,7 @@
 // Values and gradients are as precise as PyTorch's: 1e-6 relative in float32 and 1e-13 in float64,
 // at the ends of ranges, too (tests/autograd/ends_of_ranges_test.cpp).
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>

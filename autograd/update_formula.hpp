@@ -4,6 +4,8 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <xgrad/autograd/kernels/simd.hpp>
 #include <xgrad/autograd/update.hpp>

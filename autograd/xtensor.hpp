@@ -43,6 +43,12 @@ struct xt::detail::xtype_for_shape<xt::dynamic_shape<std::size_t>> {
 #include <xtensor/xview.hpp>
 #endif
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
 #include <xgrad/autograd/tensor.hpp>
 
 namespace xgrad {

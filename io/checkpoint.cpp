@@ -82,8 +82,8 @@ std::string load(const nn::detail::Members& members, const SafetensorsFile& file
       continue;
     const std::string& from = file.tensors().at(m.name).dtype;
     const DType to = m.tensor.dtype();
-    state.emplace_back(
-        m.name, from == "I64" ? read_counts(file, m.name, to) : file.tensor(m.name, to));
+    state.emplace_back(m.name,
+                       from == "I64" ? read_counts(file, m.name, to) : file.tensor(m.name, to));
     if (from != (to == DType::float32 ? "F32" : "F64"))
       ++conversions[fmt::format("{} -> {}", from, to_string(to))];
   }

@@ -3,6 +3,7 @@
 // alone: including it costs a file several seconds.
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -272,8 +272,8 @@ std::string pretrained_family(const nn::GPTConfig& c) {
 }
 
 std::string format_pretrained_config(const nn::GPTConfig& config) {
-  return format_pretrained_config(
-      config, JsonObject{{"bos_token_id", nullptr}, {"eos_token_id", nullptr}});
+  return format_pretrained_config(config,
+                                  JsonObject{{"bos_token_id", nullptr}, {"eos_token_id", nullptr}});
 }
 std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
   const std::string family = pretrained_family(c);

@@ -9,6 +9,7 @@
 // config.json's model_type.  Configuration settings that nn::GPTConfig lacks are rejected by name.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>

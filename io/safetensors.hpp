@@ -14,6 +14,7 @@
 // may keep it; one that changes anything must drop it.  Files without one, from other programs, can
 // be read.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 #include <xgrad/autograd/tensor.hpp>
 #include <xgrad/nn/attention.hpp>

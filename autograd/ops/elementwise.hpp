@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <span>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <xgrad/autograd/buffer.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>

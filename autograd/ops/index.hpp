@@ -1,6 +1,8 @@
 #pragma once
 // Indices in ops, and selections: elements of an array that an op takes in some order.
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>

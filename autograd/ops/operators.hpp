@@ -3,6 +3,12 @@
 // include ops.hpp.
 
 #include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
 #include <xgrad/autograd/ops.hpp>
 
 namespace xgrad {
