@@ -75,8 +75,8 @@ void complete(TrainOptions& train) {
     train.vocab_size = train.vocab_size.value_or(usual_vocab_size);
   else if (train.vocab_size)
     throw UsageError(
-        "--vocab-size requires --tokens bpe: a vocabulary of characters has as "
-        "many as the text has");
+        "--vocab-size requires --tokens bpe: the text sets the size of a "
+        "vocabulary of characters");
 
   if (!train.init_from.empty() && train.resumes_by_name())
     fail<UsageError>(

@@ -329,7 +329,7 @@ TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
   CHECK_THAT(message([](Parts& p) { p.merges.emplace_back('a', 'b'); }),
              ContainsSubstring("merge 1 is given twice"));
   CHECK_THAT(message([](Parts& p) { p.merges.emplace_back(700, 'b'); }),
-             ContainsSubstring("merge 1 is of id 700"));
+             ContainsSubstring("merge 1 names id 700"));
   CHECK_THAT(message([](Parts& p) {
                p.added = {{"ab", 255}};
              }),

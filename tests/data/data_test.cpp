@@ -202,7 +202,7 @@ TEST_CASE("a text in another encoding is rejected with a command that converts i
         CHECK(message.find("iconv") == std::string::npos);
       else
         CHECK_THAT(message,
-                   ContainsSubstring("it seems to be " + encoding + ", ") &&
+                   ContainsSubstring("it seems to be " + encoding + "; ") &&
                        ContainsSubstring("'iconv -f " + encoding + " -t UTF-8 OLD > NEW'"));
     }
   };

@@ -173,9 +173,9 @@ TEST_CASE("char_transformer: inputs are never overwritten", "[config]") {
     CHECK(read_bytes(folder / out) == json);
   };
   const std::string json = R"({"checkpoint": "run", "overwrite": true})";
-  refused("export", "c.json", json, "which is read");
-  refused("explain", "c.html", json, "which is read");
-  refused("graph", "g.html", json, "which is read");
+  refused("export", "c.json", json, "as the input");
+  refused("explain", "c.html", json, "as the input");
+  refused("graph", "g.html", json, "as the input");
   // A run writes its config.json.
   std::filesystem::create_directory(folder / "other");
   write_bytes(folder / "other/config.json",

@@ -79,9 +79,9 @@ TEST_CASE("char_transformer: texts that cannot be trained on") {
   refused("short", {"the training split of short: 54 characters: too few for --block-size 64"});
   refused("almost", {"the validation split of almost: 60 characters: too few for --block-size 64"});
   refused("latin1", {"latin1: not UTF-8 at byte 3", "0xe9",
-                     "it seems to be LATIN1, of which 'iconv -f LATIN1 -t UTF-8 OLD > NEW'"});
+                     "it seems to be LATIN1; 'iconv -f LATIN1 -t UTF-8 OLD > NEW'"});
   write_bytes(folder / "utf16", std::string("c\0a\0f\0e\0", 8));
-  refused("utf16", {"utf16: not UTF-8: it seems to be UTF-16LE, of which"});
+  refused("utf16", {"utf16: not UTF-8: it seems to be UTF-16LE;"});
   CHECK_FALSE(std::filesystem::exists(folder / "runs"));
   run_well(folder, tiny_train({"--data", "almost", "--block-size", "59", "--max-iters", "1"}));
 }
@@ -171,7 +171,7 @@ TEST_CASE("char_transformer: checkpoints and prompts that do not do") {
           {"asks for 3568 weights, and it has 3248"});
   config("n_embd", 32, {"n_embd 32, 23 characters) asks for"});
   config("block_size", 9, {"does not fit the model", "transformer.wpe.weight is (8, 16) here"});
-  config("n_layer", 1000000, {"no 'n_layer', or one that --n-layer does not take"});
+  config("n_layer", 1000000, {"no 'n_layer', or one that --n-layer does not accept"});
   config("n_layer", 1024, {"n_layer 1024", "asks for"});
   changed(  // as many tensors as layers, but nothing in them
       [](auto& file) {

@@ -38,7 +38,7 @@ TEST_CASE("char_transformer: a model that is exported is the same") {
   const Result exported = run_well(folder, {"export", "--checkpoint", folder.checkpoint});
   CHECK_THAT(exported.out, Catch::Matchers::Matches("model.safetensors: [0-9]+ tensors\n"));
   check_refused(folder, {"export", "--checkpoint", folder.checkpoint, "--out", folder.checkpoint},
-                1, {"is the same file as run"});
+                1, {"is the same file as the input run"});
   const io::TensorFile file = io::load_safetensors(model);
   const io::Checkpoint checkpoint = io::load_checkpoint(folder / folder.checkpoint);
   CHECK(file.tensors.size() == checkpoint.model.size());

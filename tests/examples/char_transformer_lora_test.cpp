@@ -119,7 +119,7 @@ TEST_CASE("char_transformer: adapters whose model is gone, and flags that do not
   check_refused(folder, adapting("run", "no", {"--lora-rank", "17"}), 1, {"rank is 17, above"});
   check_refused(folder, adapting("ad", "no"), 1, {"ad/checkpoint.safetensors: has adapters alre"});
   check_refused(folder, {"export", "--checkpoint", "ad", "--out", "run/checkpoint.safetensors"}, 1,
-                {"is the same file as ", "run/checkpoint.safetensors, which is read"});
+                {"is the same file as the input ", "run/checkpoint.safetensors: give it"});
   CHECK_FALSE(fs::exists(folder / "no"));
 
   const std::string adapters = read_bytes(folder / "ad/checkpoint.safetensors");

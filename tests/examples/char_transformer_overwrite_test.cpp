@@ -60,7 +60,7 @@ TEST_CASE("char_transformer: inputs are not overwritten under any name", "[files
     fs::remove(folder / out);
     fs::create_hard_link(folder / input, folder / out);
     check_refused(folder, and_also(command, {"--overwrite"}), 1,
-                  {out + ": is the same file as " + input});
+                  {out + ": is the same file as the input " + input});
     CHECK((read_bytes(folder / input) == before));
   };
   // (tests of export, compare, adapters and --config check theirs)

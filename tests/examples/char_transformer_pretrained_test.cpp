@@ -124,9 +124,9 @@ TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown
   for (const char* const name : {"explain", "graph", "export"})
     check_refused(folder,
                   {name, "--checkpoint", "llama", "--out", "llama/config.json", "--overwrite"}, 1,
-                  {"llama/config.json: is the same file as llama/config.json, which is read"});
+                  {"llama/config.json: is the same file as the input llama/config.json"});
   check_refused(folder, {"export", "--checkpoint", "llama", "--out", "llama/", "--overwrite"}, 1,
-                {"which is read"});
+                {"is the same file as the input"});
   check_refused(folder, tuned({"--out", "llama"}), 1, {"llama: is a pretrained model's folder"});
   check_refused(folder, tuned({"--out", "llama", "--resume", "auto"}), 1,
                 {"llama: is a pretrained model's folder"});
@@ -291,7 +291,7 @@ TEST_CASE("char_transformer: folders of pretrained models that do not do", "[pre
   io::write_tokenizer(path, xgrad::text::BytePairs::learn(numbers, 300));
   refused({"llama: the tokenizer has 300 tokens, and config.json a vocab_size of 288"});
   fs::remove(path);
-  refused({"llama: it has no tokenizer.json, which says"});
+  refused({"llama: it has no tokenizer.json, which defines"});
   // GPT-2's two files do not define another model's pre-tokenization.
   const Json model = Json::parse(json).at("model");
   write_bytes(folder / "llama/vocab.json", model.at("vocab").dump());
@@ -299,7 +299,7 @@ TEST_CASE("char_transformer: folders of pretrained models that do not do", "[pre
   for (const std::string merge : model.at("merges"))
     merges += merge + "\n";
   write_bytes(folder / "llama/merges.txt", merges);
-  refused({"llama: it has no tokenizer.json, which says"});
+  refused({"llama: it has no tokenizer.json, which defines"});
 
   write_bytes(folder / "llama/config.json", "{");
   refused({"llama/config.json: ", "JSON"});

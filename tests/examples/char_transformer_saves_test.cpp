@@ -115,7 +115,7 @@ TEST_CASE("char_transformer: a save that fails ends neither the run nor its last
   CHECK(fresh.code == 1);
   check_contains(fresh.err,
                  {"none/checkpoint.safetensors: writing failed: File too large; training "
-                  "goes on",
+                  "continues",
                   "the model could not be saved and is lost"});
   CHECK_THAT(fresh.err, ContainsSubstring("step 40/40 100 %"));
   CHECK(metrics_of(folder / "none").size() == 40);

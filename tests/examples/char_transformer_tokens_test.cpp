@@ -184,7 +184,7 @@ TEST_CASE("char_transformer: vocabularies that cannot be", "[tokens]") {
     refused(
         bpe_train({"--vocab-size", size}), 2,
         {"--vocab-size: '" + std::string(size) + "' is not a whole number from 257 to 1000000"});
-  refused(tiny_train({"--vocab-size", "300"}), 2, {"--vocab-size is for --tokens bpe"});
+  refused(tiny_train({"--vocab-size", "300"}), 2, {"--vocab-size requires --tokens bpe"});
   refused(bpe_train({"--tokens", "words"}), 2, {"--tokens: 'words' is not one of characters, bpe"});
   write_bytes(folder / "bad", many_scripts() + "\xE7\x8C!");
   refused(bpe_train({"--data", "bad"}), 1,

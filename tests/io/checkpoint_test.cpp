@@ -186,9 +186,9 @@ TEST_CASE("checkpoint: other files are rejected") {
   changed("generators", R"({"default": 1})", "a state that is not a string");
   changed("optimizer", "{", "'optimizer' is not JSON");
   changed("optimizer", "[]", "'optimizer' is not JSON");
-  changed("optimizer", R"({"parameters": [1], "numbers": {}})", "other than a string");
-  changed("optimizer", R"({"parameters": [], "numbers": {"a": "b"}})", "other than a number");
-  changed("optimizer", R"({"parameters": [], "numbers": {}})", "no parameter that the optimizer");
+  changed("optimizer", R"({"parameters": [1], "numbers": {}})", "that is not a string");
+  changed("optimizer", R"({"parameters": [], "numbers": {"a": "b"}})", "a number that is not one");
+  changed("optimizer", R"({"parameters": [], "numbers": {}})", "no parameter of the optimizer");
   for (const char* const key : {"step", "generators", "user", "optimizer"}) {
     const std::string before = read_bytes(path);
     saved.change([&](io::TensorFile& file) { file.metadata.erase(key); });

@@ -204,7 +204,7 @@ TEST_CASE("check_layer of a function that holds a Tensor, or changes an input",
   const auto held = nn::check_layer(
       layer, [&](const nn::Linear& m, const Tensor& at) { return m(at) * s; }, x);
   CHECK(held);
-  CHECK_THAT(held.line("dtype").found, ContainsSubstring("is to be an input: {x, s}"));
+  CHECK_THAT(held.line("dtype").found, ContainsSubstring("as an input: {x, s}"));
   const auto changes = nn::check_layer(
       layer,
       [](const nn::Linear& m, const Tensor& at) {

@@ -186,7 +186,7 @@ TEST_CASE("decoder: a cache changes nothing, whatever the options", "[gpt][decod
         const Tensor logits = model(decoder_ids.narrow(1, begin, n), caches);
         CHECK(allclose(logits, expected.narrow(1, begin, n), close, close));
       }
-      CHECK_THROWS_WITH(model({{1}, {2}}, caches), ContainsSubstring("less the 10 that"));
+      CHECK_THROWS_WITH(model({{1}, {2}}, caches), ContainsSubstring("less 10 in the caches"));
       // The window moves beyond block_size: then every token's position does.
       Generator generator(1);
       const Indices given = model.generate({{1, 5}}, 25, generator, {.temperature = 0});

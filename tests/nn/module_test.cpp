@@ -244,7 +244,7 @@ TEST_CASE("Sequential holds layers of any type", "[module][sequential]") {
   CHECK_FALSE(copy.at<nn::Dropout>(3).training);
   CHECK(copy.at<nn::Linear>(0).weight.handle() == net.at<nn::Linear>(0).weight.handle());
   CHECK(nn::clone(net).at<nn::Linear>(0).weight.handle() != net.at<nn::Linear>(0).weight.handle());
-  CHECK_THROWS_WITH(net.at<nn::Linear>(1), ContainsSubstring("another type"));
+  CHECK_THROWS_WITH(net.at<nn::Linear>(1), ContainsSubstring("not of the requested type"));
   CHECK_THROWS_WITH(net.at<nn::Linear>(3), ContainsSubstring("no layer 3; there are 3"));
   CHECK_THROWS_WITH(net(Indices({0, 1})), ContainsSubstring("Linear does not take Indices"));
 }

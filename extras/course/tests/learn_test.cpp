@@ -265,7 +265,7 @@ TEST_CASE("learn check 12: second derivatives", "[learn]") {
        {"const auto backward = [x = Saved(x)](Context& ctx) {",
         "static Tensor last;\n  last = x;\n"
         "  const auto backward = [](Context& ctx) { const Saved x(last);",
-        "the function was called again before the backward ran"},
+        "the function is called again before the backward runs"},
        {"[x = Saved(x)](Context& ctx) {",
         "[y = std::vector{x}](Context& ctx) { const Saved x(y[0]);",
         "captures the Tensor of input 0"},
