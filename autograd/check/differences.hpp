@@ -28,7 +28,7 @@ struct Tolerance {
   double eps = 1e-6;   ///< the first step
   double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|
   double rtol = 1e-3;
-  /// What rounding may make of a difference: a derivative below ten times this is unchecked.
+  /// Rounding may change a difference by so much: a derivative below ten times this is unchecked.
   double rounding = 0;
   bool eps_alone = false;  ///< the step of eps decides, by atol if need be
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -165,14 +164,13 @@ Finding check_claims(const Probe& probe, std::size_t leaf, std::span<const Claim
           {limits ? along.judge(weights, analytic, *limits) : no_slope, leaf, c, at[0], analytic});
     }
   };
-  std::vector<std::size_t> all(options.among.begin(), options.among.end()), spread, others;
-  if (all.empty()) {
-    all.resize(probe.leaves[leaf].values.size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-  }
-  const std::size_t n = all.size(), most = std::min(n, options.one_by_one);
+  const Elements among = options.among;
+  const std::size_t n = among.empty() ? probe.leaves[leaf].values.size() : among.size();
+  const std::size_t most = std::min(n, options.one_by_one);
+  std::vector<std::size_t> spread, others;
   for (std::size_t i = 0; i < n; ++i)
-    (spread.size() < most && i == spread.size() * n / most ? spread : others).push_back(all[i]);
+    (spread.size() < most && i == spread.size() * n / most ? spread : others)
+        .push_back(among.empty() ? i : among[i]);
   for (const std::size_t& i : spread)
     judge({&i, 1}, tell);
   Finding whole;

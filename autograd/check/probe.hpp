@@ -99,7 +99,7 @@ struct Finding : Judgement {
   double error() const;
 };
 
-/// What a report says of the elements that were judged.
+/// Sums over the elements that were judged, as all reports have them.
 struct Findings {
   std::size_t checked = 0, disagree = 0, unchecked = 0;
   bool infinite = false;     ///< some of the unchecked are at an infinite or NaN place
