@@ -12,9 +12,9 @@
 
 namespace xgrad {
 
-// One call of backward() (no targets: the gradients of all leaves) or of grad() (the gradients of
-// its targets).  All state is in the run and none in the nodes: an exception or a nested run leaves
-// nothing behind, and two threads may differentiate graphs that share leaves.
+// One call of backward(), for all leaves, or of grad(), for its targets.  All state is in the run
+// and none in the nodes: an exception or a nested run leaves nothing behind, and two threads may
+// differentiate graphs that share leaves.
 //
 // execute() is the whole algorithm.  It starts with the gradients of the outputs.  It takes the
 // node with the largest sequence from the queue, calls the node's hooks with the gradient of the
@@ -71,7 +71,7 @@ class Context::Run {
           node->check_gradient(gradient = replacement, "hook on " + node->op, 0);
       if (observer_ != nullptr)
         observer_->on_gradient(*node, gradient);
-      take_own_handle(gradient);  // a hook or observer may have kept the old handle to change it
+      take_own_handle(gradient);  // a hook or observer may change the old handle's Tensor later
       store(*node, gradient);
       if (node->sequence > 0 && (all_leaves_ || wants_any(node->inputs)))
         run_formula(node, std::move(gradient));
@@ -120,7 +120,7 @@ class Context::Run {
       node->free();
   }
 
-  // A node is needed if it is a target or one of its inputs is needed; found by rising sequence.
+  // A node is wanted if it is a target or has a wanted input: nodes are visited by rising sequence.
   void find_wanted(const std::vector<Tensor>& outputs) {
     std::vector<const Node*> found;
     std::unordered_set<const Node*> seen{nullptr};
@@ -227,7 +227,7 @@ void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {
 
 // ---- sums of gradients ----
 
-// If a parent process forks during a sum, the child's copy stays as it is.
+// If a process forks during a sum, its child's sum stays unfinished.
 static std::mutex mutex;
 static const detail::RenewedInChild<mutex> renewed;
 
@@ -268,7 +268,7 @@ void accumulate_grads(
     bool graph) {
   const ModeGuard mode({graph, graph ? Mode::current().observer : nullptr});
   const std::size_t n = gradients.size();
-  // Since then a hook may have made the Tensor a constant or converted it.
+  // After its gradient was stored, a hook may have made the Tensor a constant or converted it.
   const auto left_alone = [&gradients](std::size_t i) {
     const auto& [tensor, gradient] = gradients[i];
     return tensor->node == nullptr || tensor->value->dtype != gradient.dtype();

@@ -46,9 +46,9 @@ void backward(const std::vector<Tensor>& outputs, const GradOptions& options = {
 /// could see a change.
 bool is_sole_owner(const Tensor& x);
 
-/// Replaces x by a new Tensor with the same value and place in the graph, unless x is the only
-/// handle and has no grad() and no leaf's node.  Then a hook or an observer that keeps the old
-/// handle cannot change the gradient that flows on.
+/// Gives x a new Tensor of the same value and graph node, unless it is the only handle, without
+/// grad() or leaf's node.  Then a hook or an observer that keeps the old handle cannot change the
+/// gradient that flows on.
 void take_own_handle(Tensor& x);
 /// A copy with a handle of its own.
 inline Tensor with_own_handle(Tensor x) {
@@ -60,8 +60,9 @@ inline Tensor with_own_handle(Tensor x) {
 /// recorded.  An undefined sum becomes the gradient, under a handle of its own.
 void accumulate(Tensor& sum, Tensor gradient);
 
-/// Adds each gradient to the grad() of its Tensor, as a recorded op if `graph`: all or, if anything
-/// throws, none.  Several threads may do this to the same Tensors (PyTorch's AccumulateGrad).
+/// Adds each gradient to the grad() of its Tensor, as a recorded op if `create_graph`: all or, if
+/// anything throws, none.  Several threads may do this to the same Tensors (PyTorch's
+/// AccumulateGrad).
 void accumulate_grads(
     const std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>& gradients,
     bool create_graph);

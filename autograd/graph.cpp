@@ -59,8 +59,8 @@ void Edges::assign(std::span<const Tensor> inputs) {
                          [](const Tensor& x) { return x.defined() ? x.identity().node : nullptr; });
 }
 
-// Nodes that are destroyed during another node's destruction are queued in an intrusive list:
-// allocating could fail.  Saved and Identity release the nodes of a dying node's formula and hooks.
+// Nodes that are destroyed during another node's destruction wait in an intrusive list, because an
+// allocation could fail.  Saved and Identity release the nodes of a dying node's formula and hooks.
 void detail::destroy(std::shared_ptr<Node> node) noexcept {
   static thread_local constinit std::shared_ptr<Node>* waiting = nullptr;
   if (node.use_count() != 1)

@@ -56,8 +56,8 @@ class Node {
   using Hook = std::function<Tensor(const Tensor&)>;
 
   std::string op;  ///< "mul"; "leaf"
-  /// 0 for leaves, else 1 + the largest of the inputs': falling sequence is a topological order,
-  /// also of a graph that several threads built.
+  /// 0 for leaves, else 1 + the inputs' largest.  So falling sequence is a topological order, even
+  /// of a graph that several threads built.
   std::uint64_t sequence = 0;
   Shape shape;  ///< of the output
   DType dtype = DType::float32;
@@ -65,7 +65,7 @@ class Node {
   Edges inputs;
   std::shared_ptr<const Value> output;  ///< only if the formula uses it (Flags)
   /// The Tensor whose grad is filled, if this is a leaf's node.  Weak, because a grad with a graph
-  /// would keep itself alive.
+  /// would own itself otherwise.
   std::weak_ptr<Tensor::Identity> leaf;
   std::vector<std::pair<std::size_t, Hook>> hooks;
 
@@ -106,8 +106,8 @@ class Context {
   bool needs(std::size_t i) const;  ///< whether the gradient of input i is needed
   bool create_graph() const;        ///< whether this gradient will itself be differentiated
   void add(std::size_t i, Tensor gradient);  ///< adds to the gradient of input i, if needed
-  /// The same for kernels that accumulate: elements written until the formula returns count, and
-  /// several buffers of one input may be written in any order.  GraphError unless needs(i), and
+  /// The memory of input i's gradient, which a kernel fills before the formula returns; several
+  /// buffers of one input may be filled in any order.  GraphError unless needs(i), and
   /// under create_graph; DTypeError if T is not the input's dtype.
   template <class T>
   GradientBuffer<T> buffer(std::size_t i);
@@ -214,8 +214,8 @@ constexpr bool debug_build = false;
 constexpr bool debug_build = true;
 #endif
 
-/// GraphError if a copy of a formula is one more owner of a Tensor among the inputs, as [x] is and
-/// [x = Saved(x)] is not.  `copied` calls its argument while such a copy lives.
+/// GraphError if a formula owns a Tensor among the inputs: one that captures [x] does, and one that
+/// captures [x = Saved(x)] does not.  `copied` calls its argument while such a copy lives.
 void check_captures(std::string_view op, std::span<const Tensor> inputs,
                     const std::function<void(const std::function<void()>&)>& copied);
 
@@ -258,13 +258,13 @@ Tensor record(std::string_view op, std::initializer_list<Tensor> inputs, F&& for
 
 // A fused op is a composition of ops, and kernels that compute the same in one pass.
 //
-// - An ordinary run uses the kernels: forward<T>(inputs) and backward<T>(ctx, saved inputs).  If a
-//   gradient is not finite, the composition's is used: inf - inf depends on the order of sums.
+// - An ordinary run uses the kernels: forward<T>(inputs) and backward<T>(ctx, saved inputs).  For a
+//   gradient that is not finite the composition runs: inf - inf depends on the order of sums.
 // - Under create_graph the composition is differentiated at the saved inputs.
 // - Under Decompose the composition itself is recorded, in a Scope of the op's name.
 //
 // So the derivative is written once.  The composition is a pure function of its inputs, as a
-// forward is.  CMake's XGRAD_KERNELS=OFF leaves the composition alone.
+// forward is.  With CMake's XGRAD_KERNELS=OFF there is nothing else.
 
 namespace detail {
 

@@ -22,7 +22,7 @@ constexpr std::align_val_t alignment{64};
 // Reusing blocks would hide a use after free from AddressSanitizer.
 constexpr bool keep_blocks = !XGRAD_ADDRESS_SANITIZER;
 
-// Block sizes: four to a doubling, from 64 bytes, so that at most a fifth of a block is unused.
+// Block sizes: 64, 128, 256 bytes, then four to a doubling: above 256 at most a fifth is unused.
 struct SizeClass {
   std::size_t index, bytes;
 };
@@ -75,9 +75,9 @@ struct Blocks {
   }
 };
 
-// Free and used bytes together stay within 9/8 of the most bytes ever in use.  The eighth is needed
-// because blocks serve one size only: a program that makes the same arrays again and again then
-// asks the system for none, and another holds little more than it needs.
+// Free and used bytes together stay within 9/8 of the most bytes ever in use.  The eighth is there
+// because blocks serve one size only: a program that repeats its arrays then asks the system for
+// none, and no program holds much more than it needs.
 struct Bounded : Blocks {
   // Bytes.  Keep this order: GCC would update `used` and `kept`, if they were neighbours, as one
   // vector, which is slower.
@@ -128,8 +128,8 @@ SizeClass small_class(std::size_t bytes) {
   return {index, rounded};
 }
 
-// Null once the cache is destroyed: Tensors with static storage outlive the main thread's
-// thread_local objects.
+// Null before the cache is made and after it is destroyed: Tensors with static storage outlive the
+// main thread's thread_local objects.
 thread_local Cache* cache = nullptr;
 thread_local bool cache_is_dead = false;
 
@@ -212,7 +212,7 @@ void* from_system(std::size_t bytes) {
   give_back(block);
 }
 
-// The first free of a thread that has no cache yet, or any free after its cache is destroyed.
+// Frees of a thread whose cache is not made yet, or is destroyed.
 [[gnu::noinline]] void free_first_small(void* block, std::size_t bytes) noexcept {
   Cache* const c = live_cache();
   if (c == nullptr || !c->keeps(small_class(bytes), block))

@@ -32,7 +32,7 @@ struct Allocator {
   friend bool operator==(const Allocator&, const Allocator&) { return true; }
 };
 
-/// A shared object in a block of allocate_bytes: a graph makes and drops many small ones.
+/// A shared object in a block of allocate_bytes, for the many small ones of a graph.
 template <class T, class... Args>
 std::shared_ptr<T> make_pooled(Args&&... args) {
   return std::allocate_shared<T>(Allocator<T>(), std::forward<Args>(args)...);

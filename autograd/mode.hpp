@@ -19,8 +19,7 @@ struct Observer {
   virtual ~Observer() = default;
   virtual void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
                           const Forward& forward) = 0;
-  /// Called in a backward run before a node's formula: the gradient of its output, as its hooks
-  /// leave it.
+  /// Gets the gradient of a node's output, after its hooks and before its formula runs.
   virtual void on_gradient(const Node& /*node*/, const Tensor& /*gradient*/) {}
   /// Called after node's formula, for each input that has a gradient by then.
   virtual void on_backward(const Node& node, std::size_t input, const Tensor& gradient) = 0;

@@ -241,7 +241,7 @@ Tensor bmm(const Tensor& a, const Tensor& b);    ///< (B, m, k), (B, k, n) -> (B
 Tensor dot(const Tensor& a, const Tensor& b);    ///< (n,), (n,) -> ()
 Tensor outer(const Tensor& a, const Tensor& b);  ///< (m,), (n,) -> (m, n)
 
-// ---- more products (ops/matmul.cpp, einsum.cpp) ----
+// ---- more products (ops/matmul.cpp) ----
 
 /// x Wᵀ + b: x (..., in), weight (out, in), bias (out) or undefined -> (..., out); without out,
 /// weight (in,) and bias () -> (...).

@@ -172,9 +172,9 @@ class Tensor {
   /// The state that all handles on one Tensor share.
   struct Identity {
     std::shared_ptr<const Value> value;
-    std::shared_ptr<Node> node;    ///< null: a constant
+    std::shared_ptr<Node> node;      ///< null: a constant
     std::shared_ptr<Identity> grad;  ///< of leaves, and of others after retain_grad()
-    std::shared_ptr<Node> frozen;  ///< a leaf's node after requires_grad_(false)
+    std::shared_ptr<Node> frozen;    ///< a leaf's node after requires_grad_(false)
 
     Identity(std::shared_ptr<const Value> v, std::shared_ptr<Node> n)
         : value(std::move(v)), node(std::move(n)) {}

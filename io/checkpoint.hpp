@@ -29,8 +29,8 @@ void load_state(M& model, const nn::StateDict& state, const std::string& path) {
 }
 
 namespace detail {
-/// Throws a FileError that begins with `message` and lists everything missing, unexpected,
-/// misshapen, or of a dtype without a conversion (I64 of a buffer has one); others as of verify().
+/// Throws a FileError: `message`, then everything missing, unexpected, misshapen, or of an
+/// inconvertible dtype (a buffer's I64 converts).  Other errors are those of verify().
 void check_fits(const std::string& message, const std::vector<nn::detail::StateEntry>& expected,
                 std::span<const SafetensorsFile> files, const std::set<std::string>& ignored,
                 const char* where = "in the model");

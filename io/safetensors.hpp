@@ -45,8 +45,8 @@ class SafetensorsFile {
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool contains(const std::string& name) const;
-  /// Removes one of these prefixes from all names if all have it, and repeats: as "module." of
-  /// PyTorch's DataParallel.
+  /// Removes prefixes that all names share, such as DataParallel's "module.", until none of these
+  /// is left.
   void take_off(const std::vector<std::string>& prefixes);
   /// Renames each tensor.  FileError if two get the same name.
   void rename(const std::function<std::string(const std::string&)>& to);

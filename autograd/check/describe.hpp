@@ -50,12 +50,12 @@ std::string factor(double ratio);
 /// a's dimensions in this order.
 std::vector<double> permuted(std::span<const double> a, const Shape& shape,
                              const std::vector<std::size_t>& order);
-/// The c with a = c b, up to rtol of the largest element; none if there is none, or it is 1.
+/// The c with a = c b, up to rtol of the largest element; none if it is 1 or not found.
 std::optional<double> ratio(std::span<const double> a, std::span<const double> b,
                             double rtol = 1e-4);
 /// A short description of how a differs from b, both of this shape: "is 0.5 (1/2) times the other",
 /// "has the other sign", "is zero", "is the other transposed", "holds the same numbers in another
-/// order: ...".  Empty if there is none, or they agree.
+/// order: ...".  Empty if they agree or none fits.
 std::string relation(std::span<const double> a, std::span<const double> b, const Shape& shape,
                      double rtol = 1e-4);
 

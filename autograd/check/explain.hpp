@@ -11,9 +11,8 @@
 //   op 7 of 12, my_softmax in attn: its backward is wrong: d / d input 0 (2, 4, 4) at (0, 1, 0):
 //   analytic 0.41, numeric -0.12; 24 of 32 elements disagree
 //
-// A chain of ops with right gradients has a right gradient, so each op is checked alone: at the
-// values of its inputs, its own backward is compared with differences of its own forward.  Mistakes
-// in other ops do not matter.
+// A chain of right ops is right, so each op is checked alone: its backward is compared with
+// differences of its forward, at the values of its inputs.  Mistakes in other ops do not matter.
 
 #include <cstdint>
 #include <functional>
@@ -53,14 +52,14 @@ struct OpCheck {
   Shape output;
   Verdict verdict = Verdict::constant;
   std::size_t checked = 0, disagree = 0;  ///< elements of its inputs
-  std::size_t unchecked = 0;              ///< of these, as at a kink; message names the first
+  std::size_t unchecked = 0;              ///< of these, e.g. kinks; message names the first
   bool infinite = false;                  ///< some of them are infinite or NaN
   bool hooked = false;                    ///< a hook on the output changes the op's gradient
-  double worst_error = 0;            ///< largest |analytic - numeric| / max(1, |numeric|)
-  std::size_t input = 0;             ///< where the worst element is
-  std::vector<std::size_t> index;    ///< its position in that input
-  double analytic = 0, numeric = 0;  ///< for a random cotangent
-  std::string message;               ///< one line, maybe empty
+  double worst_error = 0;                 ///< largest |analytic - numeric| / max(1, |numeric|)
+  std::size_t input = 0;                  ///< where the worst element is
+  std::vector<std::size_t> index;         ///< its position in that input
+  double analytic = 0, numeric = 0;       ///< for a random cotangent
+  std::string message;                    ///< one line, maybe empty
   /// The op as a function of its differentiable inputs, with its own backward (first derivatives
   /// only), and these inputs at the time of the run: gradcheck(op.alone, op.leaves) has details of
   /// a wrong one.  Empty in a constant.
@@ -78,14 +77,13 @@ struct GradientExplanation {
   explicit operator bool() const { return ok; }
 };
 
-/// Runs f twice, which must give the same, and checks the backward of every op, both ordinary and
-/// under create_graph.  Then runs gradcheck() of the whole; if that fails although every op is
-/// right, the message names the place where the graph is cut: a value that an op uses as a constant
-/// although it depends on an input (detach(), NoGrad, data()), or a hook that changes a gradient.
+/// Runs f twice, with equal results, and checks the backward of every op, with and without
+/// create_graph.  Then runs gradcheck() of the whole.  If that fails although every op is right,
+/// the message names the place where the graph is cut: a constant that depends on an input
+/// (detach(), NoGrad, data()), or a hook that changes a gradient.
 ///
 /// Outputs of an op that are infinite or NaN because of its inputs, as after an additive mask of
-/// -inf, have no derivative and are skipped.  An infinity that the op makes for any inputs is a
-/// constant.
+/// -inf, have no derivative and are skipped.  An infinity that inputs do not change is a constant.
 ///
 /// Inputs as for gradcheck(): float64, and leaves if they require a gradient.  Dropout may be on:
 /// default_generator() is reset before each call of f and after the last.

@@ -62,8 +62,8 @@ void fill_from(T* x, std::size_t n, std::size_t end, T value) {
     Batch(value).store_aligned(x + j);
 }
 
-// Row i of an item's scores: adds the bias and sets masked scores to -inf, up to the end of the
-// register that holds the last of `keys`.
+// Adds the bias to row i of an item's scores and sets masked ones to -inf, up to the end of the
+// last key's register.
 template <class T>
 void mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, std::size_t keys, T* x) {
   constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
@@ -155,8 +155,7 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
 }
 
 // One row of weights w = softmax(x), from scores x and the gradient dw of the weights after
-// dropout.  Replaces x by the weights after dropout and dw by w (dw - sum w dw), the gradient of
-// the scores.
+// dropout.  Then x holds the weights after dropout, and dw the scores' gradient, w (dw - sum w dw).
 template <class T>
 void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::size_t keys, T* x,
                   T* dw) {

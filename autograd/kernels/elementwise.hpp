@@ -66,7 +66,7 @@ void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N
   alignas(64) T padded_out[width];
   const std::size_t rest = n % width;
   T* to = out;
-  for (std::size_t end = n - rest;; end = width) {  // all whole registers, then the rest as one
+  for (std::size_t end = n - rest;; end = width) {  // all whole registers, then the padded rest
     for (std::size_t i = 0; i < end; i += width)
       [&]<std::size_t... K>(std::index_sequence<K...>) {
         f(Lanes::load_unaligned(in[K] + i * step[K])...).store_unaligned(to + i);

@@ -1,7 +1,7 @@
 #pragma once
 // Moves elements by index, and selects the k largest.  Indices are within range: the ops check
-// them.  If several elements go to one place, they go in the order of the index: sums are in that
-// order, and of replacements the last stays.
+// them.  If several elements go to one place, sums add them in the order of the index, and
+// replacements keep the last.
 
 #include <cstdint>
 #include <xgrad/autograd/kernels/odometer.hpp>
@@ -16,8 +16,8 @@ void index_select(Axis axis, const T* x, const std::int64_t* index, std::size_t 
 template <class T>
 void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, const T* x);
 
-/// y[i][j][k] = x[i][index[i][j][k]][k] for dim 1, and so on.  y has the index's shape; x has its
-/// rank, at least 1, and is no smaller off dim.
+/// y[i][j][k] = x[i][index[i][j][k]][k] for dim 1, and so on.  y has the index's shape, x its rank
+/// (1 or more); x's other dims are no smaller.
 template <class T>
 void gather(const T* x, const Shape& x_shape, std::size_t dim, const std::int64_t* index,
             const Shape& index_shape, T* y);

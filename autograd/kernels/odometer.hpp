@@ -54,8 +54,8 @@ class Odometer {
 };
 
 /// N row-major operands that broadcast to an output, as rows of equal length.  Neighbouring
-/// dimensions that every operand walks alike are merged, so equal shapes are one row.  step[k] is 1
-/// if operand k moves along the row, 0 if it stays.
+/// dimensions are merged if every operand allows it, so equal shapes are one row.  step[k] is 1 if
+/// operand k moves along the row, 0 if it stays.
 template <std::size_t N>
 struct Rows {
   std::size_t count = 1, length = 1;
@@ -113,8 +113,8 @@ struct Rows {
   }
 };
 
-/// A row-major array seen as (outer, n, inner): the work goes along n, which is along contiguous
-/// rows if inner is 1, else down columns.
+/// A row-major array seen as (outer, n, inner).  Work goes along n: along contiguous rows if inner
+/// is 1, else down columns.
 struct Axis {
   std::size_t outer = 1, n = 1, inner = 1;
   std::size_t numel() const { return outer * n * inner; }

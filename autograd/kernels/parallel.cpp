@@ -22,14 +22,13 @@ namespace {
 
 using Task = kernels::FunctionRef<std::size_t>;
 
-// A job is a number of tasks.  Each thread first takes the tasks of its own range, which is the
-// same in every job of that size, so that their data is still in its cache; then it takes those
-// that the others have not begun.  The caller takes tasks, too.  In the end it waits only for
-// workers that are inside: one that the system has not woken yet finds the job closed and costs
-// nothing.
+// A job is a number of tasks.  Each thread first takes the tasks of its own range, whose data its
+// cache may hold from the last job of that size; then it takes tasks that others have not begun.
+// The caller takes tasks, too.  In the end it waits only for workers inside the job: one that wakes
+// later finds it closed and costs nothing.
 class Pool {
  public:
-  /// A pool of that many threads, with the caller, or fewer if the system refuses.
+  /// That many threads, the caller included, or fewer if the system refuses.
   explicit Pool(std::size_t threads) {
     try {
       ranges_ = std::vector<Range>(threads);
@@ -150,7 +149,7 @@ std::size_t default_threads() {
 
 std::mutex pool_mutex;  // one job at a time; a second thread meanwhile works alone
 Pool* pool = nullptr;   // never destroyed: a Tensor with static storage may still need it
-// Not under the mutex, which is held throughout a job, because a task may read and change it.
+// Atomic, not under the mutex (held throughout a job): a task may read and change it.
 std::atomic<std::size_t> threads_wanted = default_threads();
 
 // A child process has only the thread that called fork(), so it starts its own.  The parent's pool
@@ -165,7 +164,7 @@ Pool* start_threads() {
     return pool;
   delete std::exchange(pool, nullptr);
   pool = new (std::nothrow) Pool(wanted);
-  // Unless another number has been requested meanwhile.
+  // Keeps a number that was requested meanwhile.
   threads_wanted.compare_exchange_strong(wanted, pool == nullptr ? 1 : pool->threads());
   return pool;
 }

@@ -22,8 +22,8 @@ Tensor grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
 
 namespace xgrad {
 
-// Attention with several heads of queries for each head of keys and values, which broadcast along
-// an extra dimension, so nothing is copied.
+// enable_gqa: several heads of queries share each head of keys and values, broadcast along an extra
+// dimension without a copy.
 
 namespace {
 
@@ -227,7 +227,7 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Layout& layout,
 }
 
 // A weight of 0 times NaN or infinity is NaN in the composition.  The kernel skips blocks of such
-// weights, so the composition computes outputs that are not all finite.
+// weights, so outputs that are not all finite come from the composition.
 template <class C>
 Tensor finite_or(Tensor out, const C& composition, std::span<const Tensor> in) {
   return detail::all_finite(out) ? out : composition(in);

@@ -1,5 +1,6 @@
 #pragma once
-// Loops on two arrays that broadcast, for elements of any type: comparisons, Indices and Masks.
+// Elementwise ops that are made of formulas; and a loop on two arrays of any type that broadcast,
+// for comparisons, Indices and Masks.
 
 #include <algorithm>
 #include <array>
@@ -51,7 +52,7 @@ namespace xgrad {
 /// The constant v as a 0-d Tensor of x's dtype: for formulas called with Tensors.
 Tensor c(const Tensor& x, double v);
 
-/// The derivative of sigmoid, and both: see simd.hpp.
+/// sigmoid's derivative, and the pair: see simd.hpp.
 Tensor sigmoid_slope(const Tensor& x);
 inline Logistic<Tensor> logistic(const Tensor& x) { return {sigmoid(x), sigmoid_slope(x)}; }
 
@@ -72,7 +73,7 @@ Partial<F, U...> partial(F formula) {
 
 /// The derivative of an operand whose gradient is g itself.
 struct PassThrough {};
-/// The derivative of an operand that is 0 everywhere, as of rounding.
+/// A derivative that is 0 everywhere, as rounding has.
 struct ZeroGradient {};
 
 namespace detail {

@@ -97,7 +97,7 @@ XGRAD_UNARY(log, log(a), g / a, (a))
 XGRAD_UNARY(log1p, log1p(a), g / (a + c(a, 1)), (a))
 XGRAD_UNARY(log2, log2(a), g / (a * c(a, std::numbers::ln2)), (a))
 XGRAD_UNARY(log10, log10(a), g / (a * c(a, std::numbers::ln10)), (a))
-// At a tie there is no difference a - b, which would be NaN for two infinities.
+// At a tie a - b is not used: of two infinities it is NaN.
 XGRAD_BINARY(logaddexp, where(a == b, a + c(a, std::numbers::ln2), maximum(a, b) + log1p(exp(-abs(a - b)))),
              g * sigmoid(a - b), (a, b), g * sigmoid(b - a), (a, b))
 

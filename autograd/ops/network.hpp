@@ -96,9 +96,9 @@ struct AttentionOptions {
   bool is_causal = false;  ///< position t sees keys 0 ... t
   double dropout_p = 0;    ///< of attention weights; active whenever it is not 0, as in PyTorch
   std::optional<double> scale = {};  ///< 1 / sqrt(D) by default
-  /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T if the queries are at the
-  /// last of the keys' positions (PyTorch's causal_lower_right); if negative, the first queries see
-  /// no key and give zeros.  ValueError without is_causal.
+  /// With is_causal: position t sees keys 0 ... t + causal_offset.  S - T puts the queries at the
+  /// last positions (PyTorch's causal_lower_right); if it is negative, the first queries see no key
+  /// and give zeros.  ValueError without is_causal.
   Size causal_offset = 0;
   /// q has n times as many heads, the third dimension from the end, as k and v: each head of k and
   /// v serves n consecutive heads of q.  Nothing is copied.  Ainslie et al., 2023.

@@ -228,8 +228,8 @@ bool all_normal(const Tensor& x) {
   return all(abs(x.detach()) >= least) && all(isfinite(x));
 }
 
-// The product of all others along dim: y / x, if this and its own derivative's terms are neither 0
-// nor out of range.
+// The product of all others along dim: y / x if that is in range, and, if `twice`, its derivative's
+// terms too.
 Tensor product_of_others(const Tensor& x, const Tensor& y_kept, std::int64_t dim, bool twice) {
   if (x.dim() == 0)
     return ones_like(x);
@@ -288,15 +288,15 @@ struct ExtremumKind {
   bool largest;
 };
 
-// Nothing has no extremum; no rows have an empty result.
+// Empty rows have no extremum; no rows give an empty result.
 void check_not_empty(const char* op, const Reduced& dims) {
   if (dims.count() == 0 && numel(dims.keepdim_shape()) > 0)
     fail<ShapeError>("{}: x {} has no elements along the reduced dimensions", op,
                      to_string(dims.before()));
 }
 
-// g shared evenly among the elements of x that equal y.  A NaN equals none, so all shares are NaN,
-// unless NaN is to count as y.  The shares are constant.
+// g shared evenly among the elements of x that equal y.  NaN equals nothing, so with a NaN all
+// shares are NaN, unless nans_too.  The shares are constant.
 Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dims& dims,
                     bool nans_too) {
   const Mask chosen = nans_too ? (x == y) | (x != x) : x == y;
@@ -507,11 +507,7 @@ Tensor matrix_norm(const Tensor& x, const Dims& dims, bool keepdim) {
   return vector_norm(x, 2, dims, keepdim);
 }
 
-// Running sums, products, maxima and logarithms of sums.
-
-using kernels::Axis;
-
-// ---- sums ----
+// ---- running sums ----
 
 // The derivative of a running sum from the front is one from the back.
 static Tensor cumsum(const Tensor& x, Axis axis, bool reverse) {

@@ -172,7 +172,10 @@ void JsonLines::add(const std::string& row) {
   size_ += line.size();
 }
 
-void JsonLines::sync() const { ::fsync(descriptor_); }
+void JsonLines::sync() const {
+  if (::fsync(descriptor_) != 0 && errno != EINVAL)  // EINVAL: not a file of a disk
+    fail<FileError>("{}: writing failed: {}", path_, std::strerror(errno));
+}
 
 RunDir::RunDir(std::string path, Holds holds) : path_(std::move(path)), holds_(holds) {
   if (holds_ == Holds::run)
@@ -300,7 +303,7 @@ std::string RunDir::open(const std::string& config, const std::string& environme
   } catch (...) {
     metrics_.reset();
     samples_.reset();
-    for (auto path = made_.rbegin(); path != made_.rend(); ++path)  // of folders only empty ones
+    for (auto path = made_.rbegin(); path != made_.rend(); ++path)  // folders only when empty
       fs::remove(*path, none);
     unlock();
     throw;

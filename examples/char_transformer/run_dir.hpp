@@ -16,8 +16,8 @@ inline constexpr const char* best_name = "best.safetensors";
 std::vector<std::string> names_in(const std::string& folder);
 /// Whether it is one of these two names.
 bool is_checkpoint_name(const std::string& name);
-/// FileError if a path or its target is the name of a file of a run's folder, existing or not: only
-/// training writes those.
+/// FileError if a path or its target is a file of a run, existing or not: only training writes
+/// those.
 void check_no_file_of_run(const std::string& path);
 /// The steps made before a checkpoint was saved, from its header alone; 0 if that cannot be read.
 std::uint64_t step_of(const std::string& checkpoint);
@@ -75,9 +75,8 @@ class RunDir {
   void lock();
   void unlock();
   /// Also removes temporary files of killed processes, writes config.json and environment.json, and
-  /// opens the rows of a run with this number of steps and of rows of metrics.  If that fails,
-  /// removes everything it made.  Returns a description of data that is lost by continuing from
-  /// there.
+  /// opens both .jsonl files at these steps and rows.  If that fails, removes everything it made.
+  /// Returns a description of data that is lost by continuing from there.
   std::string open(const std::string& config, const std::string& environment, std::uint64_t steps,
                    std::uint64_t rows);
 

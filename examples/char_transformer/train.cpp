@@ -186,8 +186,8 @@ class Trainer {
     return vocabulary_.bits_per_byte(*final_loss_,
                                      validation_.part(1, blocks_ * recipe_.block_size));
   }
-  /// Throws NotFinite if a checkpoint would hold a weight that is not finite, or give a loss that
-  /// is not, which is computed unless the model was just evaluated.
+  /// Throws NotFinite if a weight is not finite, or a loss, which is computed here unless the model
+  /// was just evaluated.
   void check_model() {
     if (const auto wrong = not_finite(xgrad::nn::state_dict(training_.model())); !wrong.empty())
       fail<NotFinite>("step {}: after its update {}", steps_ - 1, wrong);
@@ -261,11 +261,11 @@ class Trainer {
   }
 
   bool save_model(const std::string& name) {
-    // No checkpoint without its rows, not even after a power cut.
-    run_dir_.metrics().sync();
-    run_dir_.samples().sync();
     run_.info.evaluations = evaluations_;
     return try_save(name.c_str(), [this](const std::string& path) {
+      // No checkpoint without its rows, not even after a power cut.
+      run_dir_.metrics().sync();
+      run_dir_.samples().sync();
       xgrad::io::save_checkpoint(
           path, training_.model(), training_.optimizer(),
           {.step = steps_, .user = to_json(run_.info), .trained_only = run_.info.lora.has_value()});
@@ -353,7 +353,7 @@ class Trainer {
   int signal_ = 0;                      ///< received by any rank
   bool folder_open_ = false;
   std::optional<std::uint64_t> saved_ = run_.resumed;  ///< the steps of the checkpoint
-  bool failed_ = false, best_failed_ = false;  ///< the last saves of the last and the best
+  bool failed_ = false, best_failed_ = false;          ///< the last saves of the last and the best
 };
 
 /// Saves nothing: its steps are made to be timed.

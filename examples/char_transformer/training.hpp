@@ -66,15 +66,14 @@ class Training {
 /// The learning rate of each step.
 xgrad::optim::Schedule schedule_of(const Recipe& recipe);
 
-/// Called before every batch with the done part, from 0 to 1; true stops.
+/// Called before every batch with the part done, 0 to 1; true stops.
 using Stop = std::function<bool(double done)>;
 
 /// The mean loss over the first `blocks` consecutive blocks; no value if stopped.
 std::optional<double> block_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
                                  const xgrad::text::Ids& part, std::size_t block_size,
                                  std::size_t blocks, const Stop& stop);
-/// The mean loss over `batches` random batches, the same for the same seed, from its own generator;
-/// no value if stopped.
+/// The mean loss over `batches` random batches from a generator of this seed; no value if stopped.
 std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
                                     const xgrad::text::Ids& part, std::size_t block_size,
                                     std::size_t batch_size, std::size_t batches, std::uint64_t seed,
@@ -92,10 +91,9 @@ void print_loss(const std::string& label, double loss, double bits_per_byte,
 /// for files and texts, and NotFinite; the checkpoint is then the last good one.
 int train(const TrainOptions& options, Ranks& ranks);
 
-/// Trains on the run's first batch alone, with its model and its learning rate but without dropout,
-/// weight decay and a schedule, until the loss is as low as it can be or --max-iters steps (500)
-/// are made.  Prints a verdict; the exit code: 0 if the loss went down, 1 if not, 128 + a signal.
-/// Writes no files.
+/// Trains on the run's first batch alone, with its model and learning rate but no dropout, weight
+/// decay or schedule, until the loss is lowest or after --max-iters (500) steps.  Prints a verdict;
+/// the exit code: 0 if the loss went down, 1 if not, 128 + a signal. Writes no files.
 int overfit_one_batch(PreparedRun& run, Ranks& ranks);
 
 }  // namespace char_transformer

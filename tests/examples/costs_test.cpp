@@ -180,15 +180,24 @@ Cost cost_of(const Reader& reader, std::size_t n) {
   return cost;
 }
 
+// Quadratic time would take 64 times as long.
+bool slow(const Cost& small, const Cost& large) {
+  return large.seconds > 20 * std::max(small.seconds, 1e-3);
+}
+
 }  // namespace
 
 TEST_CASE("reading takes memory and time in proportion to the input", "[costs]") {
   for (const Reader& reader : readers) {
     DYNAMIC_SECTION(reader.name) {
-      const Cost small = cost_of(reader, reader.n), large = cost_of(reader, 8 * reader.n);
+      Cost small = cost_of(reader, reader.n), large = cost_of(reader, 8 * reader.n);
+      for (int i = 0; i < 3 && slow(small, large); ++i) {  // other programs may slow one of them
+        small = cost_of(reader, reader.n);
+        large = cost_of(reader, 8 * reader.n);
+      }
       CAPTURE(small.seconds, large.seconds, large.input, large.held, large.message);
       CHECK(large.held <= 20 * large.input + 120'000);
-      CHECK(large.seconds <= 20 * std::max(small.seconds, 1e-3));  // quadratic time would take 64
+      CHECK_FALSE(slow(small, large));
       CHECK(large.message <= 30'000);
     }
   }

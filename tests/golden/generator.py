@@ -4,7 +4,7 @@
     /usr/bin/python3 tests/golden/generator.py
 
 Each function below is a transform: after manual_seed it yields one result after the other, and
-"<transform>/<k>/<seed>" is the k-th.  golden_random_test.cpp draws the same, in the same order.
+"<transform>/<k>/<seed>" is the k-th.  random_test.cpp draws the same, in the same order.
 (Not random.py: the other scripts here would find it in place of Python's own module of that name.)
 
 Needs PyTorch 1.13 without MKL (Debian: python3-torch) and the standard library; the same PyTorch
