@@ -12,7 +12,7 @@
 
 namespace xgrad {
 
-// One call of backward(), for all leaves, or of grad(), for its targets.  All state is in the run
+// A call of backward(), which fills the leaves' grad(), or of grad().  All state is in the run
 // and none in the nodes: an exception or a nested run leaves nothing behind, and two threads may
 // differentiate graphs that share leaves.
 //
