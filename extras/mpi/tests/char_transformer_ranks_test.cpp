@@ -148,7 +148,8 @@ TEST_CASE("char_transformer: errors of all ranks are reported once", "[ranks]") 
       "more than the 4 shards of a large batch");
   check_ranks_refused(folder, ranks(2, tiny_train({"--data", "none"})), "none: ");
   check_ranks_refused(folder, ranks(2, {"train", "--no-such-flag"}), "--no-such-flag");
-  check_ranks_refused(folder, ranks(2, {"eval", "run"}), "only train works on several processes");
+  check_ranks_refused(folder, ranks(2, {"eval", "run"}),
+                      "only the command train works on several processes");
   CHECK_FALSE(fs::exists(folder / "runs"));
 
   // Ranks that begin differently.
