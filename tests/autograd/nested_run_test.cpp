@@ -8,7 +8,10 @@
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
+
+namespace {
 using Doubles = std::vector<double>;
+}
 
 TEST_CASE("a backward within a hook", "[engine]") {
   Tensor x = leaf({1, 2});
