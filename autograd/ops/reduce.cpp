@@ -274,12 +274,7 @@ Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim, DType dtype) {
   return prod(to(x, dtype), dim, keepdim);
 }
 
-// Extrema, and ops based on them: logsumexp and norms.  All gradients here are made of catalogue
-// ops.
-
-using kernels::Axis;
-
-// ---- extrema ----
+// ---- extrema, and ops based on them: logsumexp and norms ----
 
 namespace {
 
