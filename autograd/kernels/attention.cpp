@@ -11,7 +11,7 @@ namespace xgrad::kernels {
 namespace {
 
 // Rows of weights that are computed together: they stay in the cache between two products, and a
-// causal mask lets a block skip the keys after its last row.
+// causal mask lets a block skip the keys that none of its rows sees.
 constexpr std::size_t block_rows = 32;
 
 template <class T>
@@ -62,12 +62,28 @@ void fill_from(T* x, std::size_t n, std::size_t end, T value) {
     Batch(value).store_aligned(x + j);
 }
 
-// Adds the bias to row i of an item's scores and sets masked ones to -inf, up to the end of the
-// last key's register.
+// A block of queries, rows begin ... begin + rows - 1, and the keys that any of them may attend to:
+// `keys` of them, from `first` on.  Scores and weights of a block begin at that key.
+struct Block {
+  std::size_t begin, rows, first, keys;
+};
 template <class T>
-void mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, std::size_t keys, T* x) {
+Block block_of(const Attention<T>& p, std::size_t item, std::size_t index) {
+  const std::size_t begin = index * block_rows, rows = std::min(block_rows, p.t - begin);
+  const std::size_t end = p.keys_of(begin + rows - 1);
+  std::size_t first = p.first ? end : 0;
+  for (std::size_t i = begin; first > 0 && i < begin + rows; ++i)
+    first = std::min(first, p.first_of(item, i));
+  return {begin, rows, first, end - first};
+}
+
+// Adds the bias to the scores of row i and sets masked ones to -inf, up to the end of the last
+// key's register.  Returns the place after the row's last key.
+template <class T>
+std::size_t mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, const Block& b,
+                        T* x) {
   constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
-  const std::size_t n = p.keys_of(i);
+  const std::size_t end = std::max(p.keys_of(i), b.first), n = end - b.first;
   if (p.bias) {
     const T* const bias = p.bias.row(item, i);
     for (std::size_t j = 0; j < n; ++j)
@@ -75,7 +91,10 @@ void mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, std::si
   }
   if (p.allowed)
     select(p.allowed.row(item, i), n, x, T(1), minus_infinity);
-  fill_from(x, n, keys, minus_infinity);
+  if (p.first)
+    std::fill_n(x, p.first_of(item, i) - std::min(b.first, p.first_of(item, i)), minus_infinity);
+  fill_from(x, n, b.keys, minus_infinity);
+  return n;
 }
 
 // The largest of n scores, padded with -inf; -inf if the row is masked completely, NaN if a score
@@ -112,22 +131,12 @@ T exponentials(T* x, std::size_t keys) {
   return 1 / add_lanes<T>(sum);
 }
 
-// A block of queries, rows begin ... begin + rows - 1, and the keys that any of them may attend to.
-struct Block {
-  std::size_t begin, rows, keys;
-};
-template <class T>
-Block block_of(const Attention<T>& p, std::size_t index) {
-  const std::size_t begin = index * block_rows, rows = std::min(block_rows, p.t - begin);
-  return {begin, rows, p.keys_of(begin + rows - 1)};
-}
-
 // scores (rows, keys) = q kᵀ * scale
 template <class T>
 void multiply_scores(const Attention<T>& p, std::size_t item, const Block& b, T* scores,
                      std::size_t stride) {
   gemm(false, true, b.rows, b.keys, p.d, p.scale, p.q.row(item, b.begin), p.q.stride,
-       p.k.row(item, 0), p.k.stride, T(0), scores, stride);
+       p.k.row(item, b.first), p.k.stride, T(0), scores, stride);
 }
 
 template <class T>
@@ -139,14 +148,14 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
   multiply_scores(p, item, b, weights, stride);
   for (std::size_t r = 0; r < b.rows; ++r) {
     T* const x = weights + r * stride;
-    mask_scores(p, item, b.begin + r, b.keys, x);
+    const std::size_t n = mask_scores(p, item, b.begin + r, b, x);
     factor[r] = exponentials(x, b.keys);
     if (p.keep)
-      select(p.keep.row(item, b.begin + r), p.keys_of(b.begin + r), x, p.keep_scale, T(0));
+      select(p.keep.row(item, b.begin + r) + b.first, n, x, p.keep_scale, T(0));
   }
   // Dividing after the product is less work.
-  gemm(false, false, b.rows, p.dv, b.keys, T(1), weights, stride, p.v.row(item, 0), p.v.stride,
-       T(0), out.row(item, b.begin), out.stride);
+  gemm(false, false, b.rows, p.dv, b.keys, T(1), weights, stride, p.v.row(item, b.first),
+       p.v.stride, T(0), out.row(item, b.begin), out.stride);
   for (std::size_t r = 0; r < b.rows; ++r) {
     T* const y = out.row(item, b.begin + r);
     for (std::size_t j = 0; j < p.dv; ++j)
@@ -157,12 +166,11 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
 // One row of weights w = softmax(x), from scores x and the gradient dw of the weights after
 // dropout.  Then x holds the weights after dropout, and dw the scores' gradient, w (dw - sum w dw).
 template <class T>
-void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::size_t keys, T* x,
+void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, const Block& b, T* x,
                   T* dw) {
   using Batch = simd::Batch<T>;
-  const std::size_t n = p.keys_of(i);
-  const bool* const keep = p.keep ? p.keep.row(item, i) : nullptr;
-  mask_scores(p, item, i, keys, x);
+  const bool* const keep = p.keep ? p.keep.row(item, i) + b.first : nullptr;
+  const std::size_t n = mask_scores(p, item, i, b, x), keys = b.keys;
   const T m = largest(x, keys);
   if (m == -std::numeric_limits<T>::infinity()) {
     std::fill(x, x + keys, T(0));
@@ -190,7 +198,8 @@ void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, std::s
   const bool nan = factor != factor;  // then all weights of the row are NaN, masked ones too
   if (nan)
     for (std::size_t j = 0; j < keys; ++j)
-      if (j >= n || (p.allowed && !p.allowed.row(item, i)[j]))
+      if (j >= n || b.first + j < p.first_of(item, i) ||
+          (p.allowed && !p.allowed.row(item, i)[j]))
         dw[j] = 0;  // a masked score has no gradient
   if (keep != nullptr)
     select(keep, nan ? keys : n, x, p.keep_scale, T(0));
@@ -204,19 +213,19 @@ void backward_block(const Attention<T>& p, std::size_t item, const Block& b,
   T* const d_scores = weights + block_rows * stride;       // (rows, keys)
   const T* const dy = d_out.row(item, b.begin);            // (rows, Dv)
   multiply_scores(p, item, b, weights, stride);
-  gemm(false, true, b.rows, b.keys, p.dv, T(1), dy, d_out.stride, p.v.row(item, 0), p.v.stride,
-       T(0), d_scores, stride);
+  gemm(false, true, b.rows, b.keys, p.dv, T(1), dy, d_out.stride, p.v.row(item, b.first),
+       p.v.stride, T(0), d_scores, stride);
   for (std::size_t r = 0; r < b.rows; ++r)
-    backward_row(p, item, b.begin + r, b.keys, weights + r * stride, d_scores + r * stride);
+    backward_row(p, item, b.begin + r, b, weights + r * stride, d_scores + r * stride);
   if (g.v)  // dv += weightsᵀ dy
     gemm(true, false, b.keys, p.dv, b.rows, T(1), weights, stride, dy, d_out.stride,
-         first ? g.beta_v : T(1), g.v.row(item, 0), g.v.stride);
+         first ? g.beta_v : T(1), g.v.row(item, b.first), g.v.stride);
   if (g.q)  // dq = d_scores k * scale
-    gemm(false, false, b.rows, p.d, b.keys, p.scale, d_scores, stride, p.k.row(item, 0), p.k.stride,
-         g.beta_q, g.q.row(item, b.begin), g.q.stride);
+    gemm(false, false, b.rows, p.d, b.keys, p.scale, d_scores, stride, p.k.row(item, b.first),
+         p.k.stride, g.beta_q, g.q.row(item, b.begin), g.q.stride);
   if (g.k)  // dk += d_scoresᵀ q * scale
     gemm(true, false, b.keys, p.d, b.rows, p.scale, d_scores, stride, p.q.row(item, b.begin),
-         p.q.stride, first ? g.beta_k : T(1), g.k.row(item, 0), g.k.stride);
+         p.q.stride, first ? g.beta_k : T(1), g.k.row(item, b.first), g.k.stride);
   if (g.bias)
     for (std::size_t r = 0; r < b.rows; ++r)
       std::copy_n(d_scores + r * stride, p.s, g.bias.row(item, b.begin + r));
@@ -246,7 +255,7 @@ void attention_forward(const Attention<T>& p, const Matrices<T>& out) {
                std::max<std::size_t>(1, least_work / std::max<std::size_t>(work, 1)),
                [&](std::size_t begin, std::size_t end) {
                  for (std::size_t i = begin; i < end; ++i)
-                   forward_block(p, i / blocks, block_of(p, i % blocks), out);
+                   forward_block(p, i / blocks, block_of(p, i / blocks, i % blocks), out);
                });
 }
 
@@ -255,12 +264,13 @@ void attention_backward(const Attention<T>& p, const Matrices<const T>& d_out,
                         const AttentionGradients<T>& g) {
   const std::size_t blocks = blocks_of(p);
   parallel(p.items, [&](std::size_t item) {
-    // From the last block back: its keys include those of all others.
-    const std::size_t seen = blocks == 0 ? 0 : block_of(p, blocks - 1).keys;
+    // From the last block back: its keys include those of all others, unless rows have a first key.
+    const bool none = blocks == 0 || p.first;
+    const std::size_t seen = none ? 0 : block_of(p, item, blocks - 1).keys;
     clear_rows(g.k, g.beta_k, item, seen, p.s, p.d);
     clear_rows(g.v, g.beta_v, item, seen, p.s, p.dv);
     for (std::size_t b = blocks; b-- > 0;)
-      backward_block(p, item, block_of(p, b), d_out, g, b == blocks - 1);
+      backward_block(p, item, block_of(p, item, b), d_out, g, b == blocks - 1 && !none);
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace xgrad::kernels {
@@ -35,10 +36,15 @@ struct Attention {
   Matrices<const bool> keep;         ///< (T, S), false where dropout sets a weight to zero
   T keep_scale = 1;                  ///< the factor of the kept weights
   std::ptrdiff_t causal_offset = 0;  ///< from -T to S
+  Matrices<const std::int64_t> first = {};  ///< (1, T), the first key that each row sees
 
   std::size_t keys_of(std::size_t i) const {  ///< the number of keys that row i sees
     const auto all = static_cast<std::ptrdiff_t>(s), row = static_cast<std::ptrdiff_t>(i);
     return causal ? static_cast<std::size_t>(std::clamp(causal_offset + row + 1, {}, all)) : s;
+  }
+  std::size_t first_of(std::size_t item, std::size_t i) const {  ///< at most keys_of(i)
+    const auto last = static_cast<std::int64_t>(keys_of(i));
+    return first ? static_cast<std::size_t>(std::clamp(first.row(item, 0)[i], {}, last)) : 0;
   }
 };
 

@@ -60,6 +60,10 @@ Tensor detail::grouped_attention(const Tensor& q, const Tensor& k, const Tensor&
         "are a multiple of those of k and v",
         grouped_op, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
   options.enable_gqa = false;
+  if (options.first_key) {
+    const Indices first = unsqueeze(*options.first_key, -1);  // (..., H, T, 1)
+    options.first_key = squeeze(reshape(first, mask_in_groups(first.shape(), heads, groups)), {-1});
+  }
   const Tensor queries = reshape(q, in_groups(q.shape(), groups));
   const Tensor keys = unsqueeze(k, -3), values = unsqueeze(v, -3);
   Tensor y;  // (..., groups, H / groups, T, Dv)
@@ -94,6 +98,7 @@ struct AttentionSetup {
   std::optional<Mask> keep;     // (..., T, S), after dropout
   double keep_scale = 1;
   std::ptrdiff_t causal_offset = 0;  // from -T to S
+  std::optional<Indices> first_key = {};  // (..., 1, T)
 };
 
 // ---- composed ----
@@ -104,8 +109,16 @@ Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k
                           const Tensor& bias) {
   constexpr double hidden = -std::numeric_limits<double>::infinity();
   const Size t = q.size(-2), s = k.size(-2);
+  std::optional<Mask> visible;  // (..., T, S), with first keys
+  if (setup.first_key)
+    visible = ~(arange_indices(0, s) < transpose(*setup.first_key, -2, -1)) &
+              tril(zeros({t, s}) == 0, setup.causal_offset);
   // keys that no query sees count as absent
-  if (const Size seen = setup.causal_offset + t; setup.causal && seen < s) {
+  if (visible) {
+    const Mask absent = unsqueeze(~any(*visible, {-2}), -1);
+    k = where(absent, 0.0, k);
+    v = where(absent, 0.0, v);
+  } else if (const Size seen = setup.causal_offset + t; setup.causal && seen < s) {
     const Mask absent =
         reshape(arange(static_cast<double>(s)), {s, 1}) >= static_cast<double>(seen);
     k = masked_fill(k, absent, 0);
@@ -116,7 +129,9 @@ Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k
     scores = scores + bias;
   if (setup.allowed)
     scores = masked_fill(scores, ~*setup.allowed, hidden);
-  if (setup.causal)  // key j <= query i + causal_offset
+  if (visible)
+    scores = masked_fill(scores, ~*visible, hidden);
+  else if (setup.causal)  // key j <= query i + causal_offset
     scores = masked_fill(scores, ~tril(zeros({t, s}) == 0, setup.causal_offset), hidden);
   const Tensor weights = softmax(scores, -1);
   return matmul(setup.keep ? where(*setup.keep, weights * setup.keep_scale, 0.0) : weights, v);
@@ -221,6 +236,8 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Layout& layout,
     p.bias = mask_matrices(in[3].data<T>(), in[3].shape(), layout.batch);
   if (setup.allowed)
     p.allowed = mask_matrices(setup.allowed->data(), setup.allowed->shape(), layout.batch);
+  if (setup.first_key)
+    p.first = matrices(setup.first_key->data(), setup.first_key->shape(), layout.batch);
   if (setup.keep)
     p.keep = matrices(setup.keep->data(), setup.keep->shape(), layout.batch);
   return p;
@@ -316,6 +333,18 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   return attention(attention_op, std::array{q, k, v, bias}, layout, setup);
 }
 
+// `first` as (..., 1, T).  ShapeError unless it broadcasts to scores (..., T, S).
+Indices checked_first_key(const char* op, const Indices& first, const Shape& scores) {
+  const Shape rows(scores.begin(), scores.end() - 1);
+  if (first.dim() == 0 || first.shape().size() > rows.size() ||
+      broadcast_shapes(rows, first.shape(), op) != rows)
+    fail<ShapeError>("{}: first_key {} does not broadcast to the queries {}", op,
+                     to_string(first.shape()), to_string(rows));
+  Shape whole = first.shape();
+  whole.back() = rows.back();
+  return unsqueeze(first.shape() == whole ? first : expand(first, whole), -2);
+}
+
 AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
                              const AttentionOptions& options, const Shape* mask = nullptr) {
   const auto shapes = [&] {
@@ -337,6 +366,8 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
   check<ValueError>(options.is_causal || options.causal_offset == 0,
                     "{}: causal_offset is {} but is_causal is false", attention_op,
                     options.causal_offset);
+  check<ValueError>(options.is_causal || !options.first_key,
+                    "{}: first_key is given but is_causal is false", attention_op);
   batch_of(q, k, v);
   const Shape scores = detail::with_matrix(
       broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), attention_op), q.size(-2),
@@ -348,6 +379,8 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
   const double scale = options.scale.value_or(1 / std::sqrt(std::max<Size>(1, q.size(-1))));
   AttentionSetup setup{options.is_causal, scale, {}, {}};
   setup.causal_offset = std::clamp<Size>(options.causal_offset, -q.size(-2), k.size(-2));
+  if (options.first_key)
+    setup.first_key = checked_first_key(attention_op, *options.first_key, scores);
   draw_dropout(attention_op, options.dropout_p, scores, setup);
   return setup;
 }
@@ -391,7 +424,8 @@ XGRAD_RULE(
     causal_self_attention, "q, k, v from a; softmax(q kᵀ / √D, causal) v",
     {"[dS k / √D, dSᵀ q / √D, Aᵀ g], concatenated"},
     "As scaled_dot_product_attention, for each head; position t gets nothing from keys after it.");
-Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p) {
+Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p,
+                             const std::optional<Indices>& first_key) {
   check<ValueError>(n_head > 0, "{}: n_head is {}; it must be at least 1", packed_op, n_head);
   if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)
     fail<ShapeError>("{}: qkv {} is not (B, T, 3C) with C a multiple of {} heads", packed_op,
@@ -399,7 +433,10 @@ Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p) {
   const std::size_t heads = n_head, d = qkv.size(2) / (3 * heads), t = qkv.size(1);
   const Layout layout{{qkv.size(0), heads}, t, t, d, d, true};
   AttentionSetup setup{true, 1 / std::sqrt(std::max<std::size_t>(1, d)), {}, {}};
-  draw_dropout(packed_op, dropout_p, detail::with_matrix(layout.batch, t, t), setup);
+  const Shape scores = detail::with_matrix(layout.batch, t, t);
+  if (first_key)
+    setup.first_key = checked_first_key(packed_op, *first_key, scores);
+  draw_dropout(packed_op, dropout_p, scores, setup);
   return attention(packed_op, std::array{qkv}, layout, setup);
 }
 

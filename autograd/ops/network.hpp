@@ -100,6 +100,10 @@ struct AttentionOptions {
   /// last positions (PyTorch's causal_lower_right); if it is negative, the first queries see no key
   /// and give zeros.  ValueError without is_causal.
   Size causal_offset = 0;
+  /// With is_causal: the first key that each query sees, (..., T) as the scores without S; 0 and
+  /// below: from key 0 on.  Sliding windows, documents in one sequence and padding on the left are
+  /// such keys.  ValueError without is_causal.
+  std::optional<Indices> first_key = {};
   /// q has n times as many heads, the third dimension from the end, as k and v: each head of k and
   /// v serves n consecutive heads of q.  Nothing is copied.  Ainslie et al., 2023.
   bool enable_gqa = false;
@@ -108,7 +112,7 @@ struct AttentionOptions {
 /// batch dimensions broadcast.  A boolean mask is true where attention is allowed; an additive one
 /// is added to the scores; both broadcast to (..., T, S).  A row that is masked completely gives
 /// zeros.  A weight of 0 times NaN or infinity is NaN, as in a matrix product; keys that is_causal
-/// hides from every query count as absent.  Vaswani et al., 2017.
+/// and first_key hide from every query count as absent.  Vaswani et al., 2017.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -126,6 +130,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 /// Causal self-attention of n_head heads on packed projections: qkv (B, T, 3C) -> (B, T, C), where
 /// C = H * D and each of q, k, v holds its heads in adjacent columns.  Equals splitting into (B, H,
 /// T, D), scaled_dot_product_attention with is_causal, and merging the heads, without copies.
-Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p = 0);
+/// first_key as in AttentionOptions, for scores (B, H, T, T).
+Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p = 0,
+                             const std::optional<Indices>& first_key = {});
 
 }  // namespace xgrad

@@ -126,6 +126,86 @@ TEST_CASE("packed attention is split, attention, merge", "[attention]") {
   CHECK(distance(sum[0], expected[0] + other[0]) < 2 * tolerance(dtype));
 }
 
+// 0 to T - 1 at random, and values outside of that: (..., T).
+Indices first_keys(const Dims& sizes, std::int64_t from, std::int64_t to) {
+  Generator generator(7);
+  auto list = empty_array<std::int64_t>(to_shape(sizes, "first_keys"));
+  std::generate_n(list.data(), list.size(), [&] {
+    return from + static_cast<std::int64_t>(generator.random() %
+                                            static_cast<std::uint64_t>(to - from));
+  });
+  return Indices(std::move(list));
+}
+
+TEST_CASE("first keys hide what a mask hides", "[attention]") {
+  const DType dtype = GENERATE(DType::float32, DType::float64);
+  const Dims sizes = GENERATE(Dims{70}, Dims{1}, Dims{2, 1, 70}, Dims{3, 70}, Dims{2, 3, 1});
+  const auto [low, high] = GENERATE(std::pair{-20, 90}, std::pair{40, 60});
+  const Size offset = GENERATE(0, 5, -3);
+  const std::size_t groups = GENERATE(1U, 3U);
+  const double p = GENERATE(0.0, 0.25);
+  constexpr std::size_t t = 70, s = 75, d = 12;
+  const Tensor q = leaf({2, 3, t, d}, 1, dtype), k = leaf({2, groups, s, d}, 2, dtype),
+               v = leaf({2, groups, s, 9}, 3, dtype);
+  const Indices first = first_keys(sizes, low, high);
+  const Mask causal = tril(zeros({t, s}) == 0, offset);
+  const Mask open = causal & ~(arange_indices(0, s) < unsqueeze(first, -1));
+  const auto by_key = [&] {
+    manual_seed(3);
+    return scaled_dot_product_attention(q, k, v,
+                                        {.is_causal = true,
+                                         .dropout_p = p,
+                                         .causal_offset = offset,
+                                         .first_key = first,
+                                         .enable_gqa = groups < 3});
+  };
+  manual_seed(3);
+  const Tensor expected = scaled_dot_product_attention(
+      q, k, v, open, {.dropout_p = p, .enable_gqa = groups < 3});
+  const Tensor y = by_key();
+  CHECK(distance(y, expected) < tolerance(dtype));
+  const auto wanted = gradients(expected, {q, k, v});
+  const auto ordinary = gradients(y, {q, k, v}), graph = gradients(y, {q, k, v}, true);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(distance(ordinary[i], wanted[i]) < 2 * tolerance(dtype));
+    CHECK(distance(graph[i], wanted[i]) < 2 * tolerance(dtype));
+  }
+}
+
+TEST_CASE("packed attention takes first keys", "[attention]") {
+  constexpr std::size_t b = 2, t = 70, h = 3, d = 10, c = h * d;
+  const Indices first = first_keys({2, 1, t}, 0, t);
+  const Tensor qkv = leaf({b, t, 3 * c}, 1, DType::float32);
+  const auto heads = [&](const Tensor& x) { return transpose(reshape(x, {b, t, h, d}), 1, 2); };
+  const auto parts = split(qkv, c, -1);
+  const Tensor packed = causal_self_attention(qkv, h, 0, first);
+  const Tensor apart =
+      scaled_dot_product_attention(heads(parts[0]), heads(parts[1]), heads(parts[2]),
+                                   {.is_causal = true, .first_key = first});
+  const Tensor merged = reshape(transpose(apart, 1, 2), {b, t, c});
+  CHECK(same_bits(packed, merged));
+  CHECK(same_bits(gradients(packed, {qkv})[0], gradients(merged, {qkv})[0]));
+  CHECK_THROWS_WITH(causal_self_attention(qkv, h, 0, Indices{1, 2}),
+                    ContainsSubstring("first_key [2] does not broadcast to the queries [2, 3, 70]"));
+}
+
+TEST_CASE("a key that first keys hide from every query counts as absent", "[attention]") {
+  const bool create_graph = GENERATE(false, true);
+  const Tensor q = leaf({40, 4}, 1, DType::float32), v = leaf({40, 4}, 3, DType::float32);
+  Tensor k = to(drawn({40, 4}, 2), DType::float32);
+  set_element(k, 9, std::nan(""));
+  k.requires_grad_();
+  const Tensor y = scaled_dot_product_attention(
+      q, k, v, {.is_causal = true, .first_key = Indices(std::vector<std::int64_t>(40, 3))});
+  CHECK(all(isfinite(y)));
+  CHECK(all(narrow(y, 0, 0, 3) == 0));
+  for (const Tensor& g : gradients(y, {q, k, v}, create_graph))
+    CHECK(all(isfinite(g)));
+  const AttentionOptions not_causal{.first_key = Indices{0}};
+  CHECK_THROWS_WITH(scaled_dot_product_attention(q, k, v, not_causal),
+                    ContainsSubstring("first_key is given but is_causal is false"));
+}
+
 TEST_CASE("attention is the same on any number of threads", "[attention]") {
   const Tensor qkv = leaf({3, 90, 72}, 1, DType::float32);
   const auto run = [&](std::size_t threads) {

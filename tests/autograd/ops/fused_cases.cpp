@@ -79,6 +79,12 @@ std::vector<FusedCase> fused_cases() {
          return scaled_dot_product_attention(x[0], x[1], x[2],
                                              {.is_causal = true, .causal_offset = 1});
        }},
+      {"attention, first keys",
+       {{3, 2}, {3, 2}, {3, 2}},
+       [](const Tensors& x) {
+         return scaled_dot_product_attention(x[0], x[1], x[2],
+                                             {.is_causal = true, .first_key = Indices{1, 1, 2}});
+       }},
       {"attention, dropout",
        {{3, 2}, {3, 2}, {3, 2}},
        [](const Tensors& x) {
@@ -90,6 +96,11 @@ std::vector<FusedCase> fused_cases() {
        {{1, 35, 24}},
        [](const Tensors& x) { return causal_self_attention(x[0], 4); },
        {{12, 64, 384}}},
+      {"causal_self_attention, first keys",
+       {{1, 70, 6}},  // blocks of the kernel that begin after key 0
+       [](const Tensors& x) {
+         return causal_self_attention(x[0], 1, 0, arange_indices(-30, 40));
+       }},
       {"causal_self_attention, dropout",
        {{2, 3, 6}},
        [](const Tensors& x) {
