@@ -211,17 +211,41 @@ std::vector<std::size_t> random_starts(const Ids& data, std::size_t block_size,
   return all;
 }
 
+static void check_block(const Ids& data, std::size_t block_size, std::size_t start) {
+  check<ValueError>(start < data.size() && block_size < data.size() - start,
+                    "blocks_at: no block of {} begins at {} of {}", block_size, start, data.size());
+}
+
 Batch blocks_at(const Ids& data, std::size_t block_size, std::span<const std::size_t> starts) {
   const Shape shape = {starts.size(), block_size};
   Array<std::int64_t> x = empty_array<std::int64_t>(shape), y = empty_array<std::int64_t>(shape);
   for (std::size_t b = 0; b < starts.size(); ++b) {
-    check<ValueError>(starts[b] < data.size() && block_size < data.size() - starts[b],
-                      "blocks_at: no block of {} begins at {} of {}", block_size, starts[b],
-                      data.size());
+    check_block(data, block_size, starts[b]);
     data.copy(starts[b], block_size, x.data() + b * block_size);
     data.copy(starts[b] + 1, block_size, y.data() + b * block_size);
   }
   return {Indices(std::move(x)), Indices(std::move(y))};
+}
+
+Indices document_starts(const Ids& data, std::size_t block_size,
+                        std::span<const std::size_t> starts, std::span<const std::int64_t> end) {
+  check<ValueError>(!end.empty(), "document_starts: a document ends with no ids");
+  auto first = empty_array<std::int64_t>({starts.size(), block_size});
+  std::int64_t* to = first.data();
+  for (const std::size_t start : starts) {
+    check_block(data, block_size, start);
+    const auto ends_before = [&](std::size_t place) {
+      for (std::size_t i = 0; i < end.size(); ++i)
+        if (place <= i || data[place - 1 - i] != end[end.size() - 1 - i])
+          return false;
+      return true;
+    };
+    for (std::size_t t = 0, begin = 0; t < block_size; ++t) {
+      begin = ends_before(start + t) ? t : begin;
+      *to++ = static_cast<std::int64_t>(begin);
+    }
+  }
+  return Indices(std::move(first));
 }
 
 Batch random_batch(const Ids& data, std::size_t block_size, std::size_t batch_size,

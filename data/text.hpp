@@ -71,6 +71,12 @@ std::vector<std::size_t> random_starts(const Ids& data, std::size_t block_size,
                                        std::string_view part = "training");
 Batch blocks_at(const Ids& data, std::size_t block_size, std::span<const std::size_t> starts);
 
+/// The position in its block where the document of each position begins, (batch, block), of such
+/// blocks: documents end with the ids `end`, and a block's first document may have begun before it.
+/// ValueError if `end` is empty; others as of blocks_at().
+Indices document_starts(const Ids& data, std::size_t block_size,
+                        std::span<const std::size_t> starts, std::span<const std::int64_t> end);
+
 /// The number of consecutive blocks: (size - 1) / block_size.  A loss over all of them has no
 /// sampling noise.  Throws ValueError if there is none.
 std::size_t block_count(const Ids& data, std::size_t block_size,

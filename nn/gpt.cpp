@@ -55,16 +55,17 @@ CausalSelfAttention::CausalSelfAttention(Size width, Size heads, double p, bool 
     : CausalSelfAttention(of_block(width, heads, p, bias)) {}
 
 Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache,
-                                       const RotaryEmbedding* rotate) const {
+                                       const RotaryEmbedding* rotate,
+                                       const std::optional<Indices>& first_key) const {
   const double p = training ? dropout : 0;
   check<ValueError>(cache == nullptr || p == 0,
                     "CausalSelfAttention: dropout with a cache; call eval() first");
   return all_or_nothing({cache, cache == nullptr ? 0u : 1u}, [&] {
     const Tensor qkv = c_attn(x);  // (B, T, (H + 2G) D)
     const auto attended = [&] {
-      if (rotate != nullptr || n_kv_head != n_head)
-        return grouped(qkv, p, cache, rotate);
-      return cache == nullptr ? causal_self_attention(qkv, n_head, p)
+      if (rotate != nullptr || n_kv_head != n_head || (cache != nullptr && first_key))
+        return grouped(qkv, p, cache, rotate, first_key);
+      return cache == nullptr ? causal_self_attention(qkv, n_head, p, first_key)
                               : causal_self_attention(qkv, n_head, *cache);
     };
     const Tensor y = attended();                          // (B, T, HD)
@@ -74,7 +75,8 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache,
 
 // As causal_self_attention, which needs as many keys as queries and does not copy them.
 Tensor CausalSelfAttention::grouped(const Tensor& qkv, double p, KeyValueCache* cache,
-                                    const RotaryEmbedding* rotate) const {
+                                    const RotaryEmbedding* rotate,
+                                    const std::optional<Indices>& first_key) const {
   check<ShapeError>(qkv.dim() == 3,
                     "CausalSelfAttention: queries, keys and values are {}, not (B, T, channels)",
                     to_string(qkv.shape()));
@@ -99,6 +101,7 @@ Tensor CausalSelfAttention::grouped(const Tensor& qkv, double p, KeyValueCache* 
                                                 {.is_causal = true,
                                                  .dropout_p = p,
                                                  .causal_offset = offset,
+                                                 .first_key = first_key,
                                                  .enable_gqa = G != H});  // (B, H, T, D)
   return reshape(transpose(y, 1, 2), {B, T, H * D});
 }
@@ -141,10 +144,11 @@ TransformerBlock::TransformerBlock(Size width, Size heads, double dropout, bool 
     : TransformerBlock(of_block(width, heads, dropout, bias)) {}
 
 Tensor TransformerBlock::operator()(const Tensor& x, KeyValueCache* cache,
-                                    const RotaryEmbedding* rotate) const {
+                                    const RotaryEmbedding* rotate,
+                                    const std::optional<Indices>& first_key) const {
   const auto attended = [&] {
     const Scope scope("attn");
-    return x + attn(ln_1(x), cache, rotate);
+    return x + attn(ln_1(x), cache, rotate, first_key);
   };
   return all_or_nothing({cache, cache == nullptr ? 0u : 1u}, [&] {
     const Tensor y = attended();
@@ -285,7 +289,8 @@ GPT::GPT(const GPTConfig& c)
 }
 
 // The input of ln_f: (B, T) -> (B, T, C).
-Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches) const {
+Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches,
+                   const std::optional<Indices>& first) const {
   const Size held = caches.empty() ? 0 : caches.front().length();
   if (!caches.empty() && caches.size() != h.size())
     fail<ValueError>("GPT: {} for {}", counted(caches.size(), "cache", "caches"),
@@ -297,41 +302,57 @@ Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches) const {
     fail<ShapeError>("GPT: idx is {}; it must be (B, T) with T from 1 to block_size, {}{}",
                      to_string(idx.shape()), config.block_size,
                      held == 0 ? "" : fmt::format(", less {} in the caches", held));
-  const Indices positions = arange_indices(held, held + idx.size(1));
+  Indices positions = arange_indices(held, held + idx.size(1));
+  std::optional<Indices> first_key;  // (B, 1, T)
+  if (first) {
+    if (first->dim() > 2 || broadcast_shapes(first->shape(), idx.shape(), "GPT") != idx.shape())
+      fail<ShapeError>("GPT: first is {}; it must broadcast to idx, {}", to_string(first->shape()),
+                       to_string(idx.shape()));
+    check<ValueError>(!any(*first < 0) && !any(positions < *first),
+                      "GPT: a first position is below 0, or after the position that it is for");
+    positions = unsqueeze(positions - *first, -2);
+    first_key = unsqueeze(expand(*first, idx.shape()), 1);
+  }
   Tensor x = [&] {
     const Scope scope("embeddings");
-    return drop(wpe ? wte(idx) + (*wpe)(positions) : wte(idx));  // (B, T, C)
+    if (!wpe)
+      return drop(wte(idx));  // (B, T, C)
+    return drop(wte(idx) + (*wpe)(first ? squeeze(positions, {-2}) : positions));
   }();
   std::optional<RotaryEmbedding> rotate;
   if (config.rotary)
     rotate.emplace(config.head_width(), positions, *config.rotary);
   for (std::size_t i = 0; i < h.size(); ++i) {
     const Scope scope("h", i);
-    x = h[i](x, caches.empty() ? nullptr : &caches[i], rotate ? &*rotate : nullptr);  // (B, T, C)
+    x = h[i](x, caches.empty() ? nullptr : &caches[i], rotate ? &*rotate : nullptr,
+             first_key);  // (B, T, C)
   }
   return x;
 }
 
-Tensor GPT::operator()(const Indices& idx, std::span<KeyValueCache> caches) const {
+Tensor GPT::operator()(const Indices& idx, std::span<KeyValueCache> caches,
+                       const std::optional<Indices>& first) const {
   return all_or_nothing(caches, [&] {
-    const Tensor x = hidden(idx, caches);
+    const Tensor x = hidden(idx, caches, first);
     const Scope scope("head");
     return lm_head(ln_f(x));  // (B, T, V)
   });
 }
 
-Tensor GPT::last_logits(const Indices& idx, std::span<KeyValueCache> caches) const {
+Tensor GPT::last_logits(const Indices& idx, std::span<KeyValueCache> caches,
+                        const std::optional<Indices>& first) const {
   return all_or_nothing(caches, [&] {
-    const Tensor x = hidden(idx, caches);
+    const Tensor x = hidden(idx, caches, first);
     const Scope scope("head");
     return lm_head(ln_f(select(x, 1, -1)));  // (B, V)
   });
 }
 
-Tensor GPT::loss(const Indices& idx, const Indices& targets) const {
+Tensor GPT::loss(const Indices& idx, const Indices& targets,
+                 const std::optional<Indices>& first) const {
   check<ShapeError>(idx.shape() == targets.shape(), "GPT: idx is {} but targets are {}",
                     to_string(idx.shape()), to_string(targets.shape()));
-  const Tensor logits = (*this)(idx);  // (B, T, V)
+  const Tensor logits = (*this)(idx, {}, first);  // (B, T, V)
   const Scope scope("head");
   return cross_entropy(reshape(logits, {targets.numel(), config.vocab_size}), targets.flatten());
 }
@@ -347,9 +368,25 @@ std::int64_t next_token(std::span<const float> probabilities, Generator& generat
   return static_cast<std::int64_t>(multinomial(probabilities, generator));
 }
 
+// The first positions that positions `from` to `to` see, (B, to - from), after padding.
+std::optional<Indices> after_padding(const std::vector<Size>& padding, Size from, Size to) {
+  if (padding.empty())
+    return {};
+  auto first = empty_array<std::int64_t>(to_shape({padding.size(), to - from}, "generate"));
+  std::int64_t* at = first.data();
+  for (const Size end : padding)
+    for (Size i = from; i < to; ++i)
+      *at++ = std::min(end, i);
+  return Indices(std::move(first));
+}
+
 }  // namespace
 
 Indices GPT::generate(const Indices& idx, Size max_new_tokens, Generator& generator,
+                      const GenerateOptions& options) const {
+  return generate(idx, max_new_tokens, std::span(&generator, 1), options);
+}
+Indices GPT::generate(const Indices& idx, Size max_new_tokens, std::span<Generator> generators,
                       const GenerateOptions& options) const {
   check<ShapeError>(idx.dim() == 2 && idx.size(1) > 0,
                     "generate: idx is {}; it must be (B, T) with at least one token to start from",
@@ -357,11 +394,23 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, Generator& genera
   check<ValueError>(max_new_tokens >= 0, "generate: max_new_tokens is {}; it must not be negative",
                     max_new_tokens);
   check_sampling(options);
+  const auto B = static_cast<std::size_t>(idx.size(0));
+  check<ValueError>(generators.size() == 1 || generators.size() == B,
+                    "generate: {} for {}; there must be one, or one for each",
+                    counted(generators.size(), "generator", "generators"),
+                    counted(B, "sequence", "sequences"));
+  std::vector<Size> padding = options.left_padding;
+  check<ValueError>(padding.empty() || padding.size() == B,
+                    "generate: left_padding has {} for {}", counted(padding.size(), "size", "sizes"),
+                    counted(B, "sequence", "sequences"));
+  for (const Size n : padding)
+    check<ValueError>(n >= 0 && n < idx.size(1),
+                      "generate: left_padding is {} of {} positions; a sequence needs a token", n,
+                      idx.size(1));
   GPT model = *this;  // shares the weights; the training flags are its own
   eval(model);
   const NoGrad no_grad;
 
-  const auto B = static_cast<std::size_t>(idx.size(0));
   const std::vector<std::int64_t>& ends = options.eos_token_id;
   std::vector<std::int64_t> tokens(B);
   std::vector<bool> ended(B);
@@ -371,17 +420,25 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, Generator& genera
   const Size capacity = config.block_size - left + std::min(left, max_new_tokens);
   std::vector<KeyValueCache> caches(h.size(), KeyValueCache(capacity));
   for (Size step = 0; step < max_new_tokens; ++step, ++length) {
-    if (length > config.block_size)  // the window moves, and every token's position with it
+    if (length > config.block_size) {  // the window moves, and every token's position with it
       caches.clear();
+      const Size moved = step == 0 ? length - config.block_size : 1;
+      for (Size& n : padding)
+        n = std::max<Size>(0, n - moved);
+    }
     const Size held = caches.empty() ? length - config.block_size : caches.front().length();
+    const Size before = caches.empty() ? 0 : held;
     const Indices window = all.narrow(1, held, length - held);
-    const Tensor logits = model.last_logits(window, caches).to(DType::float32);  // (B, V)
+    const Tensor logits =
+        model.last_logits(window, caches, after_padding(padding, before, before + length - held))
+            .to(DType::float32);  // (B, V)
     if (options.on_logits)
       options.on_logits(logits);
     const Tensor p = next_token_probabilities(logits, options);
     const auto V = static_cast<std::size_t>(config.vocab_size);
     for (std::size_t b = 0; b < B; ++b) {
-      tokens[b] = next_token({p.data<float>() + b * V, V}, generator, options);
+      tokens[b] = next_token({p.data<float>() + b * V, V},
+                             generators[generators.size() == 1 ? 0 : b], options);
       if (ended[b])  // draws nevertheless, as transformers does
         tokens[b] = ends.front();
       ended[b] = std::ranges::find(ends, tokens[b]) != ends.end();

@@ -74,7 +74,8 @@ const GPTConfig& checked(const GPTConfig& config, const char* caller = "GPT");
 /// Causal self-attention: x (B, T, C) -> (B, T, C), with H heads of queries and G of keys and
 /// values, D channels each.  With a cache, the positions of x follow the cached ones; errors as of
 /// KeyValueCache::append(), and ValueError if dropout is on.  If `rotate` is given, it rotates
-/// queries and keys by x's own positions.
+/// queries and keys by x's own positions.  first_key is that of AttentionOptions, for scores (B, H,
+/// T, S).
 struct CausalSelfAttention {
   Linear c_attn;  ///< C -> (H + 2G) D: queries, keys, values
   Linear c_proj;  ///< HD -> C
@@ -86,7 +87,8 @@ struct CausalSelfAttention {
   explicit CausalSelfAttention(const GPTConfig& c);
   CausalSelfAttention(Size width, Size heads, double p = 0, bool bias = true);
   Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
-                    const RotaryEmbedding* rotate = nullptr) const;
+                    const RotaryEmbedding* rotate = nullptr,
+                    const std::optional<Indices>& first_key = {}) const;
   static void visit(auto& self, auto&& v) {
     v("c_attn", self.c_attn);
     v("c_proj", self.c_proj);
@@ -94,8 +96,8 @@ struct CausalSelfAttention {
   }
 
  private:
-  Tensor grouped(const Tensor& qkv, double p, KeyValueCache* cache,
-                 const RotaryEmbedding* rotate) const;
+  Tensor grouped(const Tensor& qkv, double p, KeyValueCache* cache, const RotaryEmbedding* rotate,
+                 const std::optional<Indices>& first_key) const;
 };
 
 /// c_proj(gelu(c_fc(x))) or, for SwiGLU, c_proj(silu(c_gate(x)) * c_fc(x)); then dropout.
@@ -133,7 +135,7 @@ struct Norm {
   }
 };
 
-/// y = x + attn(ln_1(x)); y + mlp(ln_2(y)).  Cache and rotation are passed to attn.
+/// y = x + attn(ln_1(x)); y + mlp(ln_2(y)).  Cache, rotation and first keys are passed to attn.
 struct TransformerBlock {
   Norm ln_1;
   CausalSelfAttention attn;
@@ -143,7 +145,8 @@ struct TransformerBlock {
   explicit TransformerBlock(const GPTConfig& c);
   TransformerBlock(Size width, Size heads, double dropout = 0, bool bias = true);
   Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
-                    const RotaryEmbedding* rotate = nullptr) const;
+                    const RotaryEmbedding* rotate = nullptr,
+                    const std::optional<Indices>& first_key = {}) const;
   static void visit(auto& self, auto&& v) {
     v("ln_1", self.ln_1);
     v("attn", self.attn);
@@ -162,6 +165,9 @@ struct GenerateOptions {
   /// The ids that end a sequence (transformers' name).  An ended sequence is filled with the first
   /// of these ids; generation stops when all have ended.
   std::vector<std::int64_t> eos_token_id = {};
+  /// The number of positions on the left of each sequence that are padding, which makes prompts of
+  /// different lengths one batch: no position sees them, nor counts from them.  Empty: none.
+  std::vector<Size> left_padding = {};
   /// Called before each draw with the logits of each sequence's next token, (B, V) in float32.
   std::function<void(const Tensor&)> on_logits = {};
   /// Called after each step with the new token of each sequence.
@@ -222,19 +228,30 @@ struct GPT {
   /// ones, which count towards block_size; all caches are appended to or none is.  ValueError
   /// unless there are as many caches as blocks, all of one length; others as of
   /// CausalSelfAttention.
-  Tensor operator()(const Indices& idx, std::span<KeyValueCache> caches = {}) const;
+  ///
+  /// `first` separates documents in one sequence (text::document_starts()) and hides padding on the
+  /// left: each position sees that position and later ones, and is counted from there, as in
+  /// transformers' packed batches.  It broadcasts to (B, T), and counts the cached positions;
+  /// ValueError unless it is from 0 to the position itself.
+  Tensor operator()(const Indices& idx, std::span<KeyValueCache> caches = {},
+                    const std::optional<Indices>& first = {}) const;
   /// Logits for the token after the last position: idx (B, T) -> (B, V).
-  Tensor last_logits(const Indices& idx, std::span<KeyValueCache> caches = {}) const;
+  Tensor last_logits(const Indices& idx, std::span<KeyValueCache> caches = {},
+                     const std::optional<Indices>& first = {}) const;
   /// The mean of -log p(target): idx and targets (B, T) -> ().  Targets of -100 are ignored.
-  Tensor loss(const Indices& idx, const Indices& targets) const;
+  Tensor loss(const Indices& idx, const Indices& targets,
+              const std::optional<Indices>& first = {}) const;
 
   /// Appends max_new_tokens to each sequence, or fewer if `options` end it earlier: idx (B, T) ->
   /// (B, T + max_new_tokens), drawn with next_token_probabilities(logits, options).  The model sees
   /// the last block_size tokens.  While these are all tokens, each new one costs one position
   /// (KeyValueCache); later it costs the whole window, because every token's position changes.
   /// Dropout is off, whatever the training flag says, and all draws come from `generator`, so
-  /// sampling does not change a training run.
+  /// sampling does not change a training run.  With one generator for each sequence, a sequence of
+  /// a batch is the same as alone.
   Indices generate(const Indices& idx, Size max_new_tokens, Generator& generator,
+                   const GenerateOptions& options = {}) const;
+  Indices generate(const Indices& idx, Size max_new_tokens, std::span<Generator> generators,
                    const GenerateOptions& options = {}) const;
 
   static void visit(auto& self, auto&& v) {
@@ -249,7 +266,8 @@ struct GPT {
   }
 
  private:
-  Tensor hidden(const Indices& idx, std::span<KeyValueCache> caches) const;
+  Tensor hidden(const Indices& idx, std::span<KeyValueCache> caches,
+                const std::optional<Indices>& first) const;
 };
 
 extern template void detail::Collector::layer(const std::string&, TransformerBlock&);

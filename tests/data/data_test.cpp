@@ -341,6 +341,23 @@ TEST_CASE("a text of one block and one character is enough", "[data]") {
   CHECK_THROWS_AS(block_count(count_to(9), static_cast<std::size_t>(-1)), ValueError);
 }
 
+TEST_CASE("documents begin after the ids that end one", "[data][documents]") {
+  const Ids data{7, 8, 1, 9, 9, 2, 3, 9, 4, 9, 9, 9, 5};
+  const auto starts_of = [&](const std::vector<std::size_t>& starts,
+                             const std::vector<std::int64_t>& end) {
+    const Indices first = document_starts(data, 4, starts, end);
+    REQUIRE(first.shape() == Shape{starts.size(), 4});
+    return std::vector<std::int64_t>(first.data(), first.data() + first.numel());
+  };
+  using List = std::vector<std::int64_t>;
+  CHECK(starts_of({0, 3}, {1}) == List{0, 0, 0, 3, 0, 0, 0, 0});
+  CHECK(starts_of({2, 4, 8}, {9, 9}) == List{0, 0, 0, 3, 0, 1, 1, 1, 0, 0, 0, 3});
+  CHECK(starts_of({4, 5}, {1, 9, 9}) == List{0, 1, 1, 1, 0, 0, 0, 0});  // begun before the block
+  CHECK(starts_of({0}, {6}) == List{0, 0, 0, 0});
+  CHECK_THROWS_WITH(starts_of({0}, {}), ContainsSubstring("ends with no ids"));
+  CHECK_THROWS_WITH(starts_of({9}, {1}), ContainsSubstring("no block of 4 begins at 9 of 13"));
+}
+
 TEST_CASE("blocks side by side cover the validation split once", "[data]") {
   const auto data = count_to(4 * 7 + 3);
   REQUIRE(block_count(data, 4) == 7);

@@ -2,6 +2,7 @@
 // tests/io/pretrained_test.cpp.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -198,6 +199,83 @@ TEST_CASE("decoder: a cache changes nothing, whatever the options", "[gpt][decod
       }
       CHECK(numbers(given) == numbers(own));
     }
+}
+
+TEST_CASE("decoder: documents in one sequence are each alone", "[gpt][decoder][documents]") {
+  for (const auto& [name, config] : decoder_kinds()) {
+    INFO(name);
+    const nn::GPT model = lively(config);
+    // Documents of 3, 1 and 4 tokens, and of 6 and 2.
+    const Indices idx{{1, 5, 3, 0, 6, 2, 2, 4}, {3, 1, 4, 1, 5, 2, 6, 5}};
+    const Indices first{{0, 0, 0, 3, 4, 4, 4, 4}, {0, 0, 0, 0, 0, 0, 6, 6}};
+    const Tensor logits = model(idx, {}, first);  // (B, T, V)
+    std::vector<Tensor> alone;
+    for (const auto& [b, begin, length] :
+         std::vector<std::array<Size, 3>>{{0, 0, 3}, {0, 3, 1}, {0, 4, 4}, {1, 0, 6}, {1, 6, 2}})
+      alone.push_back(squeeze(model(narrow(narrow(idx, 0, b, 1), 1, begin, length)), {0}));
+    const Tensor expected = reshape(cat(alone, 0), logits.shape());
+    CHECK(allclose(logits, expected, 0, 1e-13));
+    const std::vector<Tensor> parameters = nn::parameters(model);
+    const Tensor weights = randn(logits.shape(), DType::float64);
+    const auto together = grad({(logits * weights).sum()}, parameters),
+               apart = grad({(expected * weights).sum()}, parameters);
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      CHECK(allclose(together[i], apart[i], 0, 1e-12));
+    CHECK(model.loss(idx, idx, first).item() ==
+          Approx(cross_entropy(reshape(expected, {16, 7}), idx.flatten()).item()));
+    // The first of a document alone differs from the first after another.
+    CHECK_FALSE(allclose(select(logits, 1, 7), select(model(idx), 1, 7), 0, 1e-3));
+  }
+}
+
+TEST_CASE("decoder: first positions that make no sense are rejected", "[gpt][decoder][documents]") {
+  const nn::GPT model = lively(tiny_sizes);
+  const Indices idx{{1, 5, 3}};
+  for (const Indices& first : {Indices{{0, 2, 0}}, Indices{{-1, 0, 0}}})
+    CHECK_THROWS_WITH(model(idx, {}, first), ContainsSubstring("after the position that it is for"));
+  CHECK_THROWS_WITH(model(idx, {}, Indices{{0, 0}}), ContainsSubstring("[1, 2]"));
+  CHECK_THROWS_AS(model(idx, {}, Indices{{0, 0, 0}, {0, 0, 0}}), ShapeError);
+  CHECK_THROWS_AS(model(idx, {}, Indices{{{0, 0, 0}}}), ShapeError);
+}
+
+TEST_CASE("decoder: prompts of several lengths continue as each alone",
+          "[gpt][decoder][generate]") {
+  const double temperature = GENERATE(0.0, 1.5);
+  for (const auto& [name, config] : decoder_kinds()) {
+    INFO(name << ", temperature " << temperature);
+    const nn::GPT model = lively(config);
+    const std::vector<std::vector<std::int64_t>> prompts = {
+        {1}, {5, 3, 0, 6}, {2, 4, 4, 0, 1, 6, 5, 3, 3, 2, 1, 0}};  // the last is above block_size
+    constexpr Size longest = 12, more = 9;
+    std::vector<std::int64_t> all;
+    nn::GenerateOptions drawing{.temperature = temperature};
+    std::vector<Generator> generators;
+    for (const auto& ids : prompts) {
+      drawing.left_padding.push_back(longest - ids.size());
+      all.insert(all.end(), longest - ids.size(), 6);
+      all.insert(all.end(), ids.begin(), ids.end());
+      generators.emplace_back(generators.size());
+    }
+    const Indices batch = reshape(Indices(all), {3, longest});
+    const Indices together = model.generate(batch, more, generators, drawing);
+    for (std::size_t b = 0; b < prompts.size(); ++b) {
+      Generator own(b);
+      const Indices alone = model.generate(reshape(Indices(prompts[b]), {1, prompts[b].size()}),
+                                           more, own, {.temperature = temperature});
+      CHECK(to_string(narrow(select(together, 0, b), 0, longest, more)) ==
+            to_string(narrow(select(alone, 0, 0), 0, prompts[b].size(), more)));
+    }
+  }
+  const nn::GPT model = lively(tiny_sizes);
+  const Indices two{{1, 2, 3}, {4, 5, 6}};
+  Generator one(1);
+  std::vector<Generator> three(3, one);
+  CHECK_THROWS_WITH(model.generate(two, 1, three), ContainsSubstring("3 generators for 2 sequences"));
+  CHECK_THROWS_WITH(model.generate(two, 1, one, {.left_padding = {0}}),
+                    ContainsSubstring("left_padding has 1 size for 2 sequences"));
+  for (const Size n : {-1, 3})
+    CHECK_THROWS_WITH(model.generate(two, 1, one, {.left_padding = {0, n}}),
+                      ContainsSubstring("of 3 positions"));
 }
 
 TEST_CASE("decoder: without a turn, heads of their own are the fused op's", "[gpt][decoder]") {
