@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 #include <xgrad/data/text.hpp>
@@ -79,6 +80,7 @@ struct Dataset {
   /// Checksums, of the ids if they are characters and of the text if they are tokens, and of the
   /// text of --val-data; empty without one.
   std::string sum, val_sum;
+  std::vector<std::int64_t> document_end = {};  ///< of document_end_of()
   std::vector<double> nll;  ///< -log p of each character to validate on; empty if unknown
 
   /// The mean of nll over this many characters to validate on, without the first, which is no
@@ -101,6 +103,11 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
 Dataset open_run_dataset(const std::string& data, const std::string& val_data,
                          const std::string& checkpoint, const CheckpointInfo& info,
                          bool splits = true);
+/// The ids of --document-end: those of a text, or of a whole number that one; empty for an empty
+/// text.  ValueError for unknown characters, and for an id that the vocabulary does not have.
+std::vector<std::int64_t> document_end_of(const std::string& given, const Vocabulary& vocabulary);
+/// How often these ids end a document in a text.
+std::size_t count_documents(const xgrad::text::Ids& text, std::span<const std::int64_t> end);
 /// FileError for a text shorter than one block.
 void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary);

@@ -13,6 +13,7 @@ struct EvalOptions {
   std::string checkpoint;
   std::string data;   ///< empty: the text that the checkpoint was trained on
   std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
+  std::string document_end;  ///< empty: as in training
   bool raw = false;
   std::optional<std::size_t> block_size;
   std::size_t threads = 0;

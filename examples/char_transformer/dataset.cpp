@@ -11,6 +11,7 @@
 
 #include "checkpoint_info.hpp"
 #include "output.hpp"
+#include "sample.hpp"
 
 namespace char_transformer {
 namespace {
@@ -154,6 +155,32 @@ Dataset open_run_dataset(const std::string& data, const std::string& val_data,
   throw FileError(checkpoint +
                   ": there is no config.json beside it that names its text; --data "
                   "FILE names a text");
+}
+
+std::vector<std::int64_t> document_end_of(const std::string& given, const Vocabulary& vocabulary) {
+  if (given.empty())
+    return {};
+  if (given.find_first_not_of("0123456789") != given.npos) {
+    std::vector<std::int64_t> ids = encode("--document-end", given, vocabulary);
+    check<ValueError>(!ids.empty(), "--document-end: the vocabulary has tokens for none of it");
+    return ids;
+  }
+  const double id = std::strtod(given.c_str(), nullptr);
+  check<ValueError>(id < static_cast<double>(vocabulary.size()),
+                    "--document-end {}: the vocabulary has {}; a number is an id", given,
+                    vocabulary.count(vocabulary.size()));
+  return {static_cast<std::int64_t>(id)};
+}
+
+std::size_t count_documents(const text::Ids& text, std::span<const std::int64_t> end) {
+  std::size_t n = 0;
+  for (std::size_t i = 0; !end.empty() && i + end.size() <= text.size(); ++i) {
+    std::size_t same = 0;
+    while (same < end.size() && text[i + same] == end[same])
+      ++same;
+    n += same == end.size() ? 1 : 0;
+  }
+  return n;
 }
 
 void check_block(const text::Ids& ids, const std::string& name, std::size_t block_size,

@@ -275,6 +275,15 @@ void add_checkpoint(CLI::App& app, std::string& target,
       "FILE|DIR");
 }
 
+void add_document_end(CLI::App& app, std::string& target, const char* usual) {
+  app.add_option("--document-end", target,
+                 fmt::format("a text, or the id of a token: positions after it see none before, and "
+                             "count from there; the first token after it is predicted from it "
+                             "[{}]",
+                             usual))
+      ->type_name("TEXT|ID");
+}
+
 void add_raw(CLI::App& app, bool& target) {
   add_bool(app, "--raw", target,
            "without the tokens that the tokenizer adds around a text, such as <|begin_of_text|>");
@@ -356,6 +365,7 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
            "micro: names]");
   add_path(app, "--val-data", train.val_data,
            "another text to validate on [the last tenth of --data]");
+  add_document_end(app, train.document_end, "the text is one document");
   add_path(app, "--out", train.out, "folder for the run [runs/000, runs/001, ...]", "DIR");
   add_preset(app, train.preset, "a recipe, which other flags change: nano, baby or micro [nano]");
   add_seed(app, train.seed);
@@ -411,6 +421,7 @@ Command add_eval(CLI::App& program) {
            "any UTF-8 text; -: standard input [the model's training text]");
   add_name(app, "--split", options->split, {"train", "val", "all"},
            "the part of it [all of --data, or without it val]");
+  add_document_end(app, options->document_end, "as in training");
   add_raw(app, options->raw);
   add_number(app, "--block-size", options->block_size, {1, many},
              "the loss is the mean over whole blocks of this length, side by side [as in training; "
@@ -426,8 +437,11 @@ Command add_sample(CLI::App& program) {
   auto& drawing = options->drawing;
   add_checkpoint(app, options->checkpoint);
   app.option_defaults()->group("What it continues, and how far");
-  app.add_option("--prompt", options->prompt,
-                 "the text to continue [a newline, or the tokenizer's first tokens]");
+  app.add_option("--prompt", options->prompts,
+                 "the text to continue; given several times: several, together [a newline, or the "
+                 "tokenizer's first tokens]")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
   add_raw(app, options->raw);
   add_number(app, "--tokens", options->tokens, {0, many},

@@ -26,16 +26,18 @@ Recipe recipe_for_one_batch(const TrainOptions& options) {
   return recipe;
 }
 
-/// The lowest mean loss that any model can have on a batch, inputs and targets (B, T): if blocks
-/// with the same beginning continue differently, no model can know how.
-double lowest_loss(const xgrad::Indices& inputs, const xgrad::Indices& targets) {
+/// The lowest mean loss that any model can have on a batch, inputs and targets (B, T) and where the
+/// document of each position begins: if documents with the same beginning continue differently, no
+/// model can know how.
+double lowest_loss(const xgrad::Indices& inputs, const xgrad::Indices& targets,
+                   const xgrad::Indices& first) {
   const auto B = static_cast<std::size_t>(inputs.size(0)),
              T = static_cast<std::size_t>(inputs.size(1));
   std::map<std::vector<std::int64_t>, std::map<std::int64_t, double>> next;  // by beginning
   for (std::size_t b = 0; b < B; ++b)
     for (std::size_t t = 0; t < T; ++t) {
       const std::int64_t *const x = inputs.data() + b * T, *const y = targets.data() + b * T;
-      ++next[{x, x + t + 1}][y[t]];
+      ++next[{x + first.data()[b * T + t], x + t + 1}][y[t]];
     }
   double total = 0;
   for (const auto& [beginning, counts] : next) {
@@ -57,9 +59,14 @@ int overfit_one_batch(PreparedRun& run, Ranks& ranks) {
   Training training(run, ranks);
   const xgrad::Generator generator = xgrad::default_generator();
   xgrad::Generator again = generator;
-  const auto [x, y] =
-      xgrad::text::random_batch(run.dataset.ids.train, recipe.block_size, recipe.batch_size, again);
-  const double lowest = lowest_loss(x, y);
+  const xgrad::text::Ids& text = run.dataset.ids.train;
+  const auto starts =
+      xgrad::text::random_starts(text, recipe.block_size, recipe.batch_size, again);
+  const auto [x, y] = xgrad::text::blocks_at(text, recipe.block_size, starts);
+  const auto& end = run.dataset.document_end;
+  const double lowest = lowest_loss(
+      x, y,
+      end.empty() ? x * 0 : xgrad::text::document_starts(text, recipe.block_size, starts, end));
   tell(describe(run, training.model()));
   tell("One batch, without dropout, weight decay and schedule:\n");
   const StopSignals signals;

@@ -140,6 +140,8 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
     compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed);
     compare("--lora-rank", given.lora_rank, options.lora_rank,
             run.info.lora ? run.info.lora->rank : 0);
+    compare("--document-end", given.document_end, options.document_end,
+            text_in(config, "document_end"));
     compare("--preset", given.preset, options.preset, text_in(config, "preset"));
     const fs::path parent = fs::path(path).parent_path();
     options.out = parent.empty() ? "." : parent.string();
@@ -226,6 +228,11 @@ std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string
                                options.vocab_size.value_or(0));
   }
   const Vocabulary& vocabulary = run.dataset.vocabulary;
+  run.dataset.document_end = document_end_of(options.document_end, vocabulary);
+  if (!options.document_end.empty() &&
+      count_documents(run.dataset.ids.train, run.dataset.document_end) == 0)
+    fail<FileError>("{}: no document ends with --document-end '{}'", run.dataset.training_name,
+                    xgrad::printable_name(options.document_end));
   check_block(run.dataset.ids.train, run.dataset.training_name, recipe.block_size, vocabulary);
   check_block(run.dataset.ids.validation, run.dataset.validation_name, recipe.block_size,
               vocabulary);
@@ -341,6 +348,10 @@ std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model) {
   text += fmt::format("; {} to train on, {} to validate{}.", format_count(train.size()),
                       format_count(validation.size()),
                       apart ? ", from " + dataset.validation_name : "");
+  if (const auto& end = dataset.document_end; !end.empty()) {
+    text += fmt::format(" '{}' ends {} to train on.", xgrad::printable_name(vocabulary.decode(end)),
+                        format_count(count_documents(train, end), "document"));
+  }
   std::string loss = fmt::format("a uniform guess has ln {} = {:.4f}", known,
                                  std::log(static_cast<double>(known)));
   if (const auto entropy =

@@ -24,6 +24,8 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
   for_each_field([&](const Field& field, auto member) {
     config.emplace_back(key_of(field.flag), options.recipe.*member);
   });
+  if (!options.document_end.empty())
+    config.emplace_back("document_end", options.document_end);
   if (options.lora_rank > 0)
     config.emplace_back("lora_rank", options.lora_rank);
   config.emplace_back("seed", options.seed);

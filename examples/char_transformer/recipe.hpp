@@ -134,6 +134,7 @@ struct TrainOptions {
   std::string data, val_data;  ///< empty: the embedded corpus, and the last tenth of `data`
   std::string out;             ///< empty: a new folder under runs/
   std::string init_from;       ///< a checkpoint; empty: random weights
+  std::string document_end;    ///< a text or an id; empty: the text is one document
   std::size_t lora_rank = 0;   ///< of adapters beside its weights; 0: the weights are trained
   std::string preset = "nano";
   Recipe recipe;

@@ -56,58 +56,111 @@ xgrad::Indices as_row(std::span<const std::int64_t> ids) {
   return xgrad::Indices(std::move(list));
 }
 
+/// Prompts as one batch, with 0 on the left of shorter ones: `padding` of them.
+static xgrad::Indices as_batch(const std::vector<std::vector<std::int64_t>>& prompts,
+                               std::vector<xgrad::Size>& padding) {
+  std::size_t longest = 0;
+  for (const auto& ids : prompts)
+    longest = std::max(longest, ids.size());
+  auto batch = xgrad::empty_array<std::int64_t>(xgrad::Shape{prompts.size(), longest});
+  std::int64_t* to = batch.data();
+  for (const auto& ids : prompts) {
+    padding.push_back(longest - ids.size());
+    to = std::fill_n(to, longest - ids.size(), 0);
+    to = std::ranges::copy(ids, to).out;
+  }
+  return xgrad::Indices(std::move(batch));
+}
+
 void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
                    const SampleOptions& options) {
-  std::string what = "--prompt", given = options.prompt;
+  std::vector<std::string> given = options.prompts;
+  if (given.empty())
+    given.emplace_back();
+  std::string what = "--prompt";
   if (!options.file.empty()) {
     const text::Text read = text::read_text(what = options.file);
-    given = read.characters.decode(read.ids);
-    if (given.ends_with('\n'))
-      given.pop_back();
+    given[0] = read.characters.decode(read.ids);
+    if (given[0].ends_with('\n'))
+      given[0].pop_back();
   }
-  const std::vector<std::int64_t> prompt = encode_prompt(what, given, vocabulary);
+  const std::size_t B = given.size();
+  std::vector<std::vector<std::int64_t>> prompts;
+  for (const std::string& prompt : given) {
+    const auto& ids = prompts.emplace_back(encode_prompt(what, prompt, vocabulary));
+    if (std::cmp_greater(ids.size(), model.config.block_size))
+      warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", ids.size(),
+                       vocabulary.unit(), model.config.block_size));
+  }
   const std::string end = vocabulary.decode(encode("--stop", options.stop, vocabulary));
   if (vocabulary.dropped_bytes(options.stop) > 0)
     throw ValueError("--stop: the vocabulary has no tokens for some of it");
-  if (std::cmp_greater(prompt.size(), model.config.block_size))
-    warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", prompt.size(),
-                     vocabulary.unit(), model.config.block_size));
-  xgrad::Generator generator(options.seed);
+  xgrad::nn::GenerateOptions drawing = options.drawing;
+  const xgrad::Indices batch = as_batch(prompts, drawing.left_padding);
+  if (std::ranges::count(drawing.left_padding, 0) == static_cast<std::ptrdiff_t>(B))
+    drawing.left_padding.clear();
+  std::vector<xgrad::Generator> generators(B, xgrad::Generator(options.seed));
+
+  struct Row {
+    text::Utf8Stream characters = {};
+    std::string text = {};     // what several prompts have written
+    std::string written = {};  // its end, where the stop text may begin
+    bool ended = false;
+  };
   for (std::size_t i = 0; i < options.num_samples && output_error() == 0; ++i) {
-    text::Utf8Stream characters;
-    std::string begun = i > 0 ? "---------------\n" : "";
-    for (const std::int64_t id : prompt)
-      begun += vocabulary.bytes(id);
-    say(characters.add(begun));
-    std::string written;  // its end, where the stop text may begin
-    bool stopped = false;
-    xgrad::nn::GenerateOptions drawing = options.drawing;
-    drawing.on_token = [&](std::span<const std::int64_t> token) {
-      std::string more = vocabulary.bytes(token[0]);
-      const std::size_t before = written.size(), at = (written += more).find(end);
-      if ((stopped = !end.empty() && at != written.npos))  // a token may extend beyond it
-        more.resize(at + end.size() - before);
-      written.erase(0, written.size() - std::min(written.size(), end.size()));
-      say(characters.add(more));
+    std::vector<Row> rows(B);
+    const auto add = [&](Row& row, const std::string& bytes) {
+      if (B == 1)
+        say(row.characters.add(bytes));
+      else
+        row.text += row.characters.add(bytes);
     };
-    drawing.stop = [&] { return output_error() != 0 || stopped; };
+    for (std::size_t b = 0; b < B; ++b) {
+      std::string begun = i + b > 0 ? "---------------\n" : "";
+      for (const std::int64_t id : prompts[b])
+        begun += vocabulary.bytes(id);
+      add(rows[b], begun);
+    }
+    drawing.on_token = [&](std::span<const std::int64_t> tokens) {
+      for (std::size_t b = 0; b < B; ++b) {
+        Row& row = rows[b];
+        if (row.ended)
+          continue;
+        std::string more = vocabulary.bytes(tokens[b]);
+        const std::size_t before = row.written.size(), at = (row.written += more).find(end);
+        const bool stopped = !end.empty() && at != row.written.npos;
+        if (stopped)  // a token may extend beyond it
+          more.resize(at + end.size() - before);
+        row.written.erase(0, row.written.size() - std::min(row.written.size(), end.size()));
+        add(row, more);
+        row.ended = stopped || std::ranges::find(drawing.eos_token_id, tokens[b]) !=
+                                   drawing.eos_token_id.end();
+      }
+    };
+    drawing.stop = [&] { return output_error() != 0 || std::ranges::all_of(rows, &Row::ended); };
     try {
-      model.generate(as_row(prompt), options.tokens, generator, drawing);
+      model.generate(batch, options.tokens, generators, drawing);
     } catch (const ValueError& error) {
       fail<ValueError>("it cannot write on: {}", reason(error));
     }
-    say(characters.finish() + "\n");
+    for (Row& row : rows)
+      say(row.text + row.characters.finish() + "\n");
   }
 }
 
 void sample(const SampleOptions& given) {
   need("--checkpoint", given.checkpoint);
-  if (!given.file.empty() && !given.prompt.empty())
+  if (!given.file.empty() && !given.prompts.empty())
     throw UsageError("--prompt and --file are both prompts: omit one of them");
   const TrainedModel trained = load_trained_model(given.checkpoint, given.raw);
   SampleOptions options = given;
   if (!given.ignore_eos)
     options.drawing.eos_token_id = end_of_text(trained.info);
+  if (!given.ignore_eos && given.stop.empty()) {
+    const auto& vocabulary = trained.info.vocabulary;
+    options.stop = vocabulary.decode(
+        document_end_of(text_in(trained.info.config, "document_end"), vocabulary));
+  }
   print_samples(trained.model, trained.info.vocabulary, options);
 }
 

@@ -29,7 +29,7 @@ xgrad::Indices as_row(std::span<const std::int64_t> ids);
 struct SampleOptions {
   std::string checkpoint = {};
   std::size_t num_samples = 1;
-  std::string prompt = {};  ///< empty: as of encode_prompt()
+  std::vector<std::string> prompts = {};  ///< an empty one, and none: as of encode_prompt()
   std::string file = {};    ///< its contents are the prompt
   std::size_t tokens = 500;
   std::string stop = {};  ///< ends a sample; empty: none does
@@ -40,9 +40,10 @@ struct SampleOptions {
   std::size_t threads = 0;
 };
 
-/// Prints prompt and continuation as they are drawn, in whole characters, and a newline; a line
-/// between samples.  Draws from its own generator.  Ends early after the text of `stop`, and if the
-/// pipe is closed.  Throws a ValueError that names each character of prompt and stop that the model
+/// Prints prompt and continuation, in whole characters, and a newline; a line between samples.  A
+/// single prompt's are printed as they are drawn, several are continued together, as each alone.
+/// Each prompt has a generator of its own.  Ends early after the text of `stop`, and if the pipe is
+/// closed.  Throws a ValueError that names each character of prompt and stop that the model
 /// does not know, and those that it does.
 void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
                    const SampleOptions& options);

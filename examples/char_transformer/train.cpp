@@ -171,15 +171,16 @@ class Trainer {
   /// Over the same random batches each time, so that all evaluations of a run compare.
   std::optional<double> estimate(std::size_t batches) {
     return measured([&](const Stop& stop) {
-      return estimate_loss(ranks_, training_.model(), validation_, recipe_.block_size,
-                           recipe_.batch_size, batches, options_.seed, stop);
+      return estimate_loss(ranks_, training_.model(), validation_, run_.dataset.document_end,
+                           recipe_.block_size, recipe_.batch_size, batches, options_.seed, stop);
     });
   }
   /// The final loss, over at most 2048 blocks.
   std::optional<double> whole() {
     progress_.line("validation over " + format_blocks(blocks_, all_blocks_));
     return measured([&](const Stop& stop) {
-      return block_loss(ranks_, training_.model(), validation_, recipe_.block_size, blocks_, stop);
+      return block_loss(ranks_, training_.model(), validation_, run_.dataset.document_end,
+                        recipe_.block_size, blocks_, stop);
     });
   }
   double bits_per_byte() const {
@@ -303,6 +304,7 @@ class Trainer {
     sample.tokens =
         options_.sample_tokens.value_or(run_.info.model ? sampled_tokens : sample.tokens);
     sample.drawing.eos_token_id = end_of_text(run_.info);
+    sample.stop = vocabulary_.decode(run_.dataset.document_end);
     tell(fmt::format("The run is in {}.{}\n", run_dir_.path(),
                      sample.tokens > 0 ? " What the model writes:" : ""));
     if (sample.tokens > 0)

@@ -98,9 +98,9 @@ double Training::add_gradients() {
     const auto starts = xgrad::text::random_starts(dataset_.ids.train, recipe_.block_size,
                                                    recipe_.batch_size, xgrad::default_generator());
     sum += ranks_.backward(recipe_.batch_size, [&](std::size_t begin, std::size_t end) {
-      const auto [x, y] = xgrad::text::blocks_at(dataset_.ids.train, recipe_.block_size,
-                                                 std::span(starts).subspan(begin, end - begin));
-      const Tensor mean = model_.loss(x, y);
+      const Tensor mean =
+          loss_at(model_, dataset_.ids.train, dataset_.document_end, recipe_.block_size,
+                  std::span(starts).subspan(begin, end - begin));
       return n == 1 ? mean : mean / n;
     });
   }
@@ -141,25 +141,36 @@ StepRecord Training::make_step(std::size_t step) {
   return record;
 }
 
+Tensor loss_at(const GPT& model, const Ids& part, std::span<const std::int64_t> document_end,
+               std::size_t block_size, std::span<const std::size_t> starts) {
+  const auto [x, y] = xgrad::text::blocks_at(part, block_size, starts);
+  return document_end.empty()
+             ? model.loss(x, y)
+             : model.loss(x, y,
+                          xgrad::text::document_starts(part, block_size, starts, document_end));
+}
+
 namespace {
 
-/// The mean loss over `n` items, with dropout off; `batch(i)` is the next batch of items after i.
+/// The mean loss over `n` items, with dropout off; `batch(i)` is the next batch of items after i:
+/// the starts of its blocks, and its number of items.
 template <class Batch>
-std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, std::size_t items,
-                                const Stop& stop, const Batch& batch) {
+std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, const Ids& part,
+                                std::span<const std::int64_t> document_end, std::size_t block_size,
+                                std::size_t items, const Stop& stop, const Batch& batch) {
   GPT evaluated = model;  // copies the training flag, which is switched here
   xgrad::nn::eval(evaluated);
-  const auto loss = [&](const auto& x, const auto& y) { return evaluated.loss(x, y); };
   double total = 0;
   for (std::size_t done = 0; done < items;) {
     if (stop(static_cast<double>(done) / static_cast<double>(items)))
       return std::nullopt;
-    const auto [xy, taken] = batch(done);
-    const auto& [x, y] = xy;
-    total +=
-        static_cast<double>(taken) * ranks.mean_loss(static_cast<std::size_t>(x.size(0)),
-                                                     xgrad::parallel::detail::of_rows(loss, x, y));
-    done += taken;
+    const std::pair<std::vector<std::size_t>, std::size_t> next = batch(done);
+    const auto loss = [&](std::size_t begin, std::size_t end) {
+      return loss_at(evaluated, part, document_end, block_size,
+                     std::span(next.first).subspan(begin, end - begin));
+    };
+    total += static_cast<double>(next.second) * ranks.mean_loss(next.first.size(), loss);
+    done += next.second;
   }
   return total / static_cast<double>(items);
 }
@@ -167,22 +178,27 @@ std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, std::size_
 }  // namespace
 
 std::optional<double> block_loss(const Ranks& ranks, const GPT& model, const Ids& part,
-                                 std::size_t block_size, std::size_t blocks, const Stop& stop) {
+                                 std::span<const std::int64_t> document_end, std::size_t block_size,
+                                 std::size_t blocks, const Stop& stop) {
   // Evaluation takes little more memory than training, or than the logits of one block.
   const std::size_t at_once =
       std::clamp<std::size_t>((1 << 24) / (block_size * model.config.vocab_size), 1, 16);
-  return mean_loss(ranks, model, blocks, stop, [&](std::size_t done) {
-    const std::size_t n = std::min(at_once, blocks - done);
-    return std::pair(xgrad::text::block_batch(part, block_size, done, n), n);
-  });
+  return mean_loss(ranks, model, part, document_end, block_size, blocks, stop,
+                   [&](std::size_t done) {
+                     std::vector<std::size_t> starts(std::min(at_once, blocks - done));
+                     for (std::size_t b = 0; b < starts.size(); ++b)
+                       starts[b] = (done + b) * block_size;
+                     return std::pair(starts, starts.size());
+                   });
 }
 
 std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model, const Ids& part,
+                                    std::span<const std::int64_t> document_end,
                                     std::size_t block_size, std::size_t batch_size,
                                     std::size_t batches, std::uint64_t seed, const Stop& stop) {
   Generator generator(seed);
-  return mean_loss(ranks, model, batches, stop, [&](std::size_t) {
-    return std::pair(xgrad::text::random_batch(part, block_size, batch_size, generator),
+  return mean_loss(ranks, model, part, document_end, block_size, batches, stop, [&](std::size_t) {
+    return std::pair(xgrad::text::random_starts(part, block_size, batch_size, generator),
                      std::size_t{1});
   });
 }
@@ -203,8 +219,6 @@ void print_loss(const std::string& label, double loss, double bits_per_byte,
         "from perfect {:.6f}.\n",
         *entropy, loss - *entropy));
 }
-
-namespace {}  // namespace
 
 void evaluate(const EvalOptions& options) {
   need("--checkpoint", options.checkpoint);
@@ -227,6 +241,10 @@ void evaluate(const EvalOptions& options) {
   const std::string& name = val     ? dataset.validation_name
                             : train ? dataset.training_name
                                     : dataset.name;
+  const std::vector<std::int64_t> document_end =
+      document_end_of(options.document_end.empty() ? text_in(info.config, "document_end")
+                                                   : options.document_end,
+                      info.vocabulary);
   // As in training.  For a named text and a pretrained model, the longest block that memory allows,
   // so that the model, its adapters' run and the exported folder have the same loss: the logits
   // have a number for every token of the vocabulary.
@@ -245,7 +263,7 @@ void evaluate(const EvalOptions& options) {
   const Ranks one;
   Progress progress(0, 0, 0);
   const auto measure = [&] {
-    return block_loss(one, trained.model, ids, block_size, blocks,
+    return block_loss(one, trained.model, ids, document_end, block_size, blocks,
                       [&](double done) {
                         progress.evaluating(done);
                         return false;

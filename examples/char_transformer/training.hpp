@@ -69,15 +69,22 @@ xgrad::optim::Schedule schedule_of(const Recipe& recipe);
 /// Called before every batch with the part done, 0 to 1; true stops.
 using Stop = std::function<bool(double done)>;
 
+/// The model's mean loss over the blocks of a part that begin at `starts`.  If documents end with
+/// ids, no position sees another document; the first token of one is predicted from the one before.
+xgrad::Tensor loss_at(const xgrad::nn::GPT& model, const xgrad::text::Ids& part,
+                      std::span<const std::int64_t> document_end, std::size_t block_size,
+                      std::span<const std::size_t> starts);
 /// The mean loss over the first `blocks` consecutive blocks; no value if stopped.
 std::optional<double> block_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                                 const xgrad::text::Ids& part, std::size_t block_size,
+                                 const xgrad::text::Ids& part,
+                                 std::span<const std::int64_t> document_end, std::size_t block_size,
                                  std::size_t blocks, const Stop& stop);
 /// The mean loss over `batches` random batches from a generator of this seed; no value if stopped.
 std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                                    const xgrad::text::Ids& part, std::size_t block_size,
-                                    std::size_t batch_size, std::size_t batches, std::uint64_t seed,
-                                    const Stop& stop);
+                                    const xgrad::text::Ids& part,
+                                    std::span<const std::int64_t> document_end,
+                                    std::size_t block_size, std::size_t batch_size,
+                                    std::size_t batches, std::uint64_t seed, const Stop& stop);
 
 /// "all 29 blocks", "the first 2,048 of 17,000 blocks".
 std::string format_blocks(std::size_t blocks, std::size_t all);

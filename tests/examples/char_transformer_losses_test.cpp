@@ -154,6 +154,69 @@ TEST_CASE("char_transformer: a loss before the first step, of the weights that i
   CHECK(more.err.find("before the first step") == std::string::npos);
 }
 
+TEST_CASE("char_transformer: documents that do not see each other", "[losses][documents]") {
+  const TinyFolder folder;
+  const Arguments with_end = tiny_train({"--out", "run", "--document-end", ".\n"});
+  const Result trained = run_well(folder, with_end);
+  check_contains(trained.err, {"'.\\n' ends 54 documents to train on."});
+  // The final loss is that of each document's part of a block alone, position by position.
+  const auto saved = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
+  const text::Characters characters = characters_in(saved);
+  xgrad::nn::GPT model = plain_model(characters.size());
+  xgrad::io::load_state(model, saved.model, "test");
+  const text::Ids ids =
+      text::split(characters.encode(text::decode_utf8(tiny_text(), "text"))).validation;
+  const std::string validation = characters.decode(ids);
+  double total = 0;
+  for (std::size_t block = 0; block < 29; ++block) {
+    const auto [x, y] = text::block_batch(ids, 8, block, 1);
+    for (std::size_t begin = 0, end = 0; begin < 8; begin = end) {
+      do
+        ++end;
+      while (end < 8 && (8 * block + end < 2 ||
+                         validation.substr(8 * block + end - 2, 2) != ".\n"));
+      const double mean =
+          model.loss(x.narrow(1, static_cast<std::int64_t>(begin), end - begin),
+                     y.narrow(1, static_cast<std::int64_t>(begin), end - begin))
+              .item();
+      total += mean * static_cast<double>(end - begin) / (29 * 8);
+    }
+  }
+  const double loss = printed_after(trained.out, "val_loss ");
+  CHECK(loss == Approx(total).epsilon(1e-6));
+  CHECK(loss != Approx(loss_over(folder / "run/checkpoint.safetensors", tiny_text(), 29, true))
+                    .epsilon(1e-4));
+  CHECK(printed_after(run_well(folder, {"eval", "run"}).out, "val_loss ") == loss);
+  CHECK(printed_after(run_well(folder, {"eval", "run", "--document-end", "\n"}).out,
+                      "val_loss ") != loss);
+  // Samples end with their document.
+  CHECK_THAT(run_well(folder, {"sample", "run", "--prompt", "the dog did n"}).out,
+             EndsWith(".\n\n"));
+  // Resuming keeps it, by its flag or by its id.
+  run_well(folder, overridden(with_end, {"--out", "half", "--max-iters", "20"}));
+  run_well(folder, {"train", "--resume", "half", "--max-iters", "40"});
+  CHECK(read_bytes(folder / "half/checkpoint.safetensors") ==
+        read_bytes(folder / "run/checkpoint.safetensors"));
+  check_refused(folder, {"train", "--resume", "run", "--document-end", "\n"}, 1,
+                {"--document-end \n is given, but the run has .\n"});
+  run_well(folder, overridden(with_end, {"--out", "by id", "--document-end", "0"}));
+  run_well(folder, overridden(with_end, {"--out", "by text", "--document-end", "\n"}));
+  CHECK(xgrad::io::load_checkpoint(folder / "by id/checkpoint.safetensors").model.at(0).second
+            .data<float>()[0] ==
+        xgrad::io::load_checkpoint(folder / "by text/checkpoint.safetensors").model.at(0).second
+            .data<float>()[0]);
+  check_contains(run(folder, tiny_train({"--overfit-one-batch", "--document-end", "\n"})).out,
+                 {"passed"});
+
+  for (const auto& [end, fragment] : std::vector<std::pair<std::string, std::string>>{
+           {"Q", "Q"},
+           {"999", "--document-end 999: the vocabulary has"},
+           {"nod", "no document ends with --document-end 'nod'"}})
+    check_refused(folder, overridden(with_end, {"--out", "none", "--document-end", end}), 1,
+                  {fragment});
+  CHECK_FALSE(std::filesystem::exists(folder / "none"));
+}
+
 TEST_CASE("char_transformer: the last validation is bounded and named", "[losses]") {
   const TinyFolder folder;
   const Result all = run_well(folder, tiny_train({"--out", "run"}));

@@ -92,6 +92,31 @@ TEST_CASE("char_transformer: prompts from files and standard input", "[sample]")
   CHECK_THAT(closed.err, ContainsSubstring("/dev/stdin: is neither a file nor a pipe"));
 }
 
+TEST_CASE("char_transformer: several prompts at once are as each alone", "[sample]") {
+  const TrainedFolder folder;
+  const Arguments how = {"--tokens", "30", "--seed", "5", "--stop", ",\n"};
+  const std::vector<std::string> prompts = {"the d", "c", "on mat 3, the cat"};
+  std::string alone;
+  Arguments all = {"sample", "run"};
+  for (const std::string& prompt : prompts) {
+    Arguments one = {"sample", "run", "--prompt", prompt};
+    one.insert(one.end(), how.begin(), how.end());
+    const Result result = run(folder, one);
+    REQUIRE(result.code == 0);
+    alone += (alone.empty() ? "" : "---------------\n") + result.out;
+    all.insert(all.end(), {"--prompt", prompt});
+  }
+  all.insert(all.end(), how.begin(), how.end());
+  const Result together = run(folder, all);
+  CHECK(together.code == 0);
+  CHECK(together.out == alone);
+  all.insert(all.end(), {"--num-samples", "2"});
+  const Result twice = run(folder, all);
+  CHECK_THAT(twice.out, StartsWith(alone + "---------------\nthe d"));
+  all.insert(all.end(), {"--prompt", "Q"});
+  check_refused(folder, all, 1, {"--prompt", "'Q'"});
+}
+
 TEST_CASE("char_transformer: sampling ends at --stop", "[sample]") {
   const TrainedFolder folder;
   const Arguments few = {"--tokens", "400", "--prompt", "the dog"};
