@@ -158,7 +158,7 @@ TEST_CASE("char_transformer: documents that do not see each other", "[losses][do
   const TinyFolder folder;
   const Arguments with_end = tiny_train({"--out", "run", "--document-end", ".\n"});
   const Result trained = run_well(folder, with_end);
-  check_contains(trained.err, {"'.\\n' ends 54 documents to train on."});
+  check_contains(trained.err, {"'.\\x0a' ends 54 documents to train on."});
   // The final loss is that of each document's part of a block alone, position by position.
   const auto saved = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
   const text::Characters characters = characters_in(saved);
@@ -190,7 +190,7 @@ TEST_CASE("char_transformer: documents that do not see each other", "[losses][do
   CHECK(printed_after(run_well(folder, {"eval", "run", "--document-end", "\n"}).out,
                       "val_loss ") != loss);
   // Samples end with their document.
-  CHECK_THAT(run_well(folder, {"sample", "run", "--prompt", "the dog did n"}).out,
+  CHECK_THAT(run_well(folder, {"sample", "run", "--prompt", "g did n"}).out,
              EndsWith(".\n\n"));
   // Resuming keeps it, by its flag or by its id.
   run_well(folder, overridden(with_end, {"--out", "half", "--max-iters", "20"}));
@@ -205,7 +205,9 @@ TEST_CASE("char_transformer: documents that do not see each other", "[losses][do
             .data<float>()[0] ==
         xgrad::io::load_checkpoint(folder / "by text/checkpoint.safetensors").model.at(0).second
             .data<float>()[0]);
-  check_contains(run(folder, tiny_train({"--overfit-one-batch", "--document-end", "\n"})).out,
+  check_contains(run(folder, tiny_train({"--overfit-one-batch", "--document-end", "\n",
+                                          "--max-iters", "400"}))
+                     .out,
                  {"passed"});
 
   for (const auto& [end, fragment] : std::vector<std::pair<std::string, std::string>>{
