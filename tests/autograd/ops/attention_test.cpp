@@ -208,6 +208,23 @@ TEST_CASE("a key that first keys hide from every query counts as absent", "[atte
                     ContainsSubstring("first_key is given but is_causal is false"));
 }
 
+TEST_CASE("a key that first keys hide gets nothing from a query whose weights are NaN",
+          "[attention]") {
+  Tensor q = to(drawn({40, 4}, 1), DType::float32), k = to(drawn({40, 4}, 2), DType::float32);
+  const Tensor v = to(drawn({40, 4}, 3), DType::float32);
+  for (Tensor* const x : {&q, &k})  // row 9's score for key 9 overflows
+    set_element(*x, 9 * 4, 1e38);
+  std::vector<std::int64_t> first(40, 3);
+  first[9] = 5;
+  k.requires_grad_();
+  const Tensor y =
+      scaled_dot_product_attention(q, k, v, {.is_causal = true, .first_key = Indices(first)});
+  CHECK(!any(isfinite(select(y, 0, 9))));
+  const Mask finite = isfinite(gradients(y, {k})[0]);
+  CHECK(all(narrow(finite, 0, 0, 5)));
+  CHECK(!any(narrow(finite, 0, 5, 5)));
+}
+
 TEST_CASE("attention is the same on any number of threads", "[attention]") {
   const Tensor qkv = leaf({3, 90, 72}, 1, DType::float32);
   const auto run = [&](std::size_t threads) {
