@@ -291,7 +291,7 @@ void add_raw(CLI::App& app, bool& target) {
 
 /// --out and --overwrite.
 void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::string& usual) {
-  add_path(app, "--out", target, fmt::format("where to [{}]", usual));
+  add_path(app, "--out", target, fmt::format("the file that is written [{}]", usual));
   add_bool(app, "--overwrite", overwrite, "replace an existing file");
 }
 
@@ -509,7 +509,7 @@ Command add_graph(CLI::App& program) {
   add_page_flags(app, *options, "the text of the loss, a few characters [the model's own text]",
                  "graph.html; dot and text: standard output");
   add_name(app, "--format", options->format, {"html", "dot", "text"},
-           "a page, a graph for Graphviz, or tables [html]");
+           "html: a page; dot: a graph for Graphviz; text: tables [html]");
   add_bool(app, "--decompose", options->decompose,
            "fused ops as the ops that they fuse: attention with its scores");
   add_number(app, "--max-nodes", options->max_nodes, {1, many},

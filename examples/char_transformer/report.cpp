@@ -78,6 +78,8 @@ void compare(const RunsOptions& options) {
       xgrad::pages::save(options.out, runs::page(all));
   }
   say(runs::table_text(all));
+  if (!options.out.empty())
+    say(options.out + "\n");
 }
 
 std::string write_report(const std::string& folder) {

@@ -26,8 +26,8 @@ Curves curves_of(const std::vector<Run>& runs, Series Metrics::*which, const cha
       continue;
     series.color = i;
     series.name = runs[i].name;
-    // Equal curves cover each other: the first is thick, so that it shows under the others.
-    series.thickness = runs.size() > 1 && i == 0 ? 5 : 1.5;
+    // Equal curves cover each other: the first is thicker, so that it shows under the others.
+    series.thickness = runs.size() > 1 && i == 0 ? 2.5 : 1;
     curves.lines.push_back(std::move(series));
   }
   return curves;
@@ -89,7 +89,12 @@ Curves loss_curves(const std::vector<Run>& runs) {
       curves.lines.push_back(std::move(series));
     };
     add(runs[i].metrics.validation, "validation", 1.5);
-    add(runs[i].metrics.final_validation, "final validation", 3);
+    Series last = runs[i].metrics.final_validation;  // a run that was extended has several
+    if (last.xs.size() > 1) {
+      last.xs = {last.xs.back()};
+      last.ys = {last.ys.back()};
+    }
+    add(std::move(last), "final validation", 3);
   }
   // The chart ends at the limit, if something exceeds it.
   const double limit = highest_sane(runs);
