@@ -19,6 +19,7 @@
 #include <xgrad/data/byte_pairs.hpp>
 #include <xgrad/data/characters.hpp>
 #include <xgrad/data/text.hpp>
+#include <xgrad/io/adapters.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>

@@ -501,10 +501,10 @@ void check_weights_kind(const std::string& path) {
     const char *suffix, *magic, *message;
   };
   static constexpr Kind kinds[] = {
-      {"adapter_config.json", nullptr,
-       "is of a PEFT adapter, without the model that it belongs to; in Python, "
-       "AutoPeftModelForCausalLM.from_pretrained(FOLDER).merge_and_unload().save_pretrained(NEW) "
-       "writes both as one model; its tokenizer belongs there, too"},
+      {"adapter_model.bin", nullptr,
+       "holds Python pickles, which can run code and are not read; in Python, "
+       "AutoPeftModelForCausalLM.from_pretrained(FOLDER).save_pretrained(FOLDER) writes "
+       "adapter_model.safetensors"},
       {".gguf", "GGUF",
        "is a GGUF file, which is not supported; name the folder that it was made from, with "
        "config.json and model.safetensors, or write one in Python: "
@@ -531,7 +531,7 @@ void check_weights_kind(const std::string& path) {
         names, [&, end = suffix](const std::string& name) { return name.ends_with(end); });
     if (magic != nullptr && begin == magic)
       fail<FileError>("{}: {}", path, message);
-    if (named != names.end() && (magic == nullptr || !read))
+    if (named != names.end() && !read)
       fail<FileError>("{}: {} {}", path, printable_name(*named), message);
   }
 }
@@ -666,6 +666,12 @@ nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& opti
   check<ValueError>(!options.bfloat16 || options.dtype == DType::float32,
                     "load_pretrained: bfloat16 weights are for a model in float32");
   check_weights_kind(folder);
+  if (std::error_code none; std::filesystem::exists(folder + "/adapter_config.json", none) &&
+                            !std::filesystem::exists(folder + "/config.json", none))
+    fail<FileError>(
+        "{}: adapter_config.json is of a PEFT adapter: load the model that it belongs to, then "
+        "these with load_adapters()",
+        folder);
   nn::GPTConfig config = read_pretrained_config(folder + "/config.json");
   config.dropout = options.dropout;
   checked(config, "load_pretrained");

@@ -46,8 +46,8 @@ JsonObject read_pretrained_metadata(const std::string& folder);
 /// generation_config.json or, without that file, of config.json.  FileError, which names `path`.
 std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::string& path);
 
-/// FileError with a cure for a GGUF file, for Python's pickles (pytorch_model.bin), a folder that
-/// has nothing else, and the folder of a PEFT adapter.
+/// FileError with a cure for a GGUF file, for Python's pickles (pytorch_model.bin), and for a
+/// folder that has nothing else.
 void check_weights_kind(const std::string& path);
 
 /// Writes config.json, model.safetensors, in float32, and the texts of `metadata` into a folder,

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -30,9 +31,38 @@ Linear::Linear(Linear&&) noexcept = default;
 Linear& Linear::operator=(const Linear&) = default;
 Linear& Linear::operator=(Linear&&) noexcept = default;
 Linear::~Linear() = default;
+
+// y plus product(A, B) of the adapters; the layer's rows lie along `dim`.
+template <class F>
+static Tensor adapted(const Linear& layer, const Tensor& y, std::int64_t dim, const F& product) {
+  if (layer.lora_parts.empty())
+    return y + product(layer.lora_A, layer.lora_B);
+  const Size rank = layer.lora_B.size(1);
+  std::vector<Tensor> all;
+  Size end = 0, part = 0, held = 0;  // held: rows of lora_B
+  const auto unchanged = [&](Size until) {
+    if (until > end)
+      all.push_back(narrow(y, dim, end, until - end));
+  };
+  for (const auto& [first, rows] : layer.lora_parts) {
+    unchanged(first);
+    all.push_back(
+        narrow(y, dim, first, rows) +
+        product(narrow(layer.lora_A, 0, part++ * rank, rank), narrow(layer.lora_B, 0, held, rows)));
+    held += rows;
+    end = first + rows;
+  }
+  unchanged(y.size(dim));
+  return cat(all, dim);
+}
+
 Tensor Linear::operator()(const Tensor& x) const {
   const Tensor y = bfloat16.defined() ? bfloat16.linear(x, bias) : linear(x, weight, bias);
-  return lora_A.defined() ? y + linear(lora_scale * linear(x, lora_A), lora_B) : y;
+  if (!lora_A.defined())
+    return y;
+  return adapted(*this, y, -1, [&](const Tensor& A, const Tensor& B) {
+    return linear(lora_scale * linear(x, A), B);
+  });
 }
 
 Embedding::Embedding(Size num_embeddings, Size dim, const EmbeddingOptions& options)
@@ -216,7 +246,43 @@ Tensor Sequential::operator()(const Indices& x) const {
 
 namespace xgrad::nn::detail {
 
+std::vector<std::string> lora_targets(const std::vector<std::string>& names,
+                                      const LoraOptions& options, bool all) {
+  const auto chooses = [&](const std::string& target, const std::string& name) {
+    if (target != "all-linear")
+      return name == target || name.ends_with("." + target);
+    return std::ranges::none_of(options.except, [&](const std::string& other) {
+      return name == other || name.starts_with(other + ".");
+    });
+  };
+  std::set<std::string> last, chosen;  // last: the last parts of names
+  for (const std::string& name : names) {
+    last.insert(name.substr(name.rfind('.') + 1));
+    if (std::ranges::any_of(options.targets, [&](auto& target) { return chooses(target, name); }))
+      chosen.insert(name);
+  }
+  for (const std::string& target : options.targets)
+    check<ValueError>(
+        !all || target == "all-linear" ||
+            std::ranges::any_of(names, [&](auto& name) { return chooses(target, name); }),
+        "add_lora: no layer is called '{}'; there are {}", printable_name(target),
+        listed({last.begin(), last.end()}));
+  return {chosen.begin(), chosen.end()};
+}
+
 void add_lora(const Members& members, const LoraOptions& options, Generator& generator) {
+  std::vector<std::string> names;
+  for (const auto& [name, linear] : members.linears)
+    if (linear->weight.defined() || linear->bfloat16.defined())
+      names.push_back(name);
+  LoraLayers layers;
+  for (const std::string& name : lora_targets(names, options))
+    layers[name];
+  add_lora(members, options, layers, &generator);
+}
+
+void add_lora(const Members& members, const LoraOptions& options, const LoraLayers& layers,
+              Generator* generator) {
   const double alpha = options.alpha.value_or(static_cast<double>(options.rank));
   check<ValueError>(options.rank > 0, "add_lora: rank is {}; it must be at least 1", options.rank);
   check<ValueError>(alpha > 0 && std::isfinite(alpha), "add_lora: alpha is {}; it must be positive",
@@ -228,13 +294,10 @@ void add_lora(const Members& members, const LoraOptions& options, Generator& gen
     const std::string weight = name_below(name, "weight");
     check<ValueError>(!linear->lora_A.defined(),
                       "add_lora: {} has adapters already; merge_lora() merges them", weight);
-    const bool excepted = std::ranges::any_of(options.except, [&, &layer = name](auto& other) {
-      return layer == other || layer.starts_with(other + ".");
-    });
-    if (excepted || !linear->weight.defined())
+    if (!layers.contains(name))
       continue;
     const auto smaller = std::min(linear->weight.size(0), linear->weight.size(1));
-    check<ValueError>(options.rank <= smaller,
+    check<ValueError>(generator == nullptr || options.rank <= smaller,
                       "add_lora: rank is {}, above the smaller side of {}, {}", options.rank,
                       weight, to_string(linear->weight.shape()));
     chosen.emplace(weight, linear);
@@ -252,7 +315,7 @@ void add_lora(const Members& members, const LoraOptions& options, Generator& gen
                           (chosen.contains(m.name) &&
                            members.tied(adapter_of(first->second), adapter_of(m.name))),
                       "add_lora: {} and {} are one Tensor, but each would have its own "
-                      "adapters: name the Linear in .except",
+                      "adapters: .except or .targets must omit it",
                       m.name, first == weight_names.end() ? "" : first->second);
   }
 
@@ -267,14 +330,22 @@ void add_lora(const Members& members, const LoraOptions& options, Generator& gen
       continue;
     const Tensor& W = linear->weight;
     linear->lora_scale = alpha / static_cast<double>(options.rank);
+    linear->lora_parts = layers.at(name);
     if (const Linear& first = *chosen.at(weight_names.at(W.handle().get())); &first != linear) {
       linear->lora_A = first.lora_A;
       linear->lora_B = first.lora_B;
       continue;
     }
-    linear->lora_A = zeros({options.rank, W.shape()[1]}, W.dtype());
-    linear->lora_B = zeros({W.shape()[0], options.rank}, W.dtype()).requires_grad_();
-    init::kaiming_uniform_(linear->lora_A, {.a = std::sqrt(5.0)}, generator).requires_grad_();
+    const auto& parts = linear->lora_parts;
+    Size rows = parts.empty() ? W.size(0) : 0;
+    for (const LoraPart& part : parts)
+      rows += part.rows;
+    const Size stacked = options.rank * std::max<Size>(1, std::ssize(parts));
+    linear->lora_A = zeros({stacked, W.size(1)}, W.dtype());
+    linear->lora_B = zeros({rows, options.rank}, W.dtype()).requires_grad_();
+    if (generator != nullptr)
+      init::kaiming_uniform_(linear->lora_A, {.a = std::sqrt(5.0)}, *generator);
+    linear->lora_A.requires_grad_();
   }
 }
 
@@ -286,9 +357,11 @@ void merge_lora(const Members& members) {
     if (!linear->lora_A.defined())
       continue;
     if (merged.emplace(linear->weight.handle().get(), linear).second)
-      linear->weight.copy_(linear->weight +
-                           linear->lora_scale * matmul(linear->lora_B, linear->lora_A));
+      linear->weight.copy_(adapted(
+          *linear, linear->weight, 0,
+          [&](const Tensor& A, const Tensor& B) { return linear->lora_scale * matmul(B, A); }));
     linear->lora_A = linear->lora_B = Tensor();
+    linear->lora_parts.clear();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,11 @@
 
 namespace xgrad::nn {
 
+/// Rows of a Linear's weight with adapters of their own, as the queries of stacked q, k and v.
+struct LoraPart {
+  Size first, rows;
+};
+
 /// y = x Wᵀ + b: x (..., in) -> (..., out).  Adapters (add_lora()) add lora_scale (x Aᵀ) Bᵀ.
 struct Linear {
   Tensor weight;            ///< (out, in)
@@ -26,6 +32,9 @@ struct Linear {
   Bfloat16Matrix bfloat16;  ///< instead of the weight
   Tensor lora_A, lora_B;    ///< (rank, in) and (out, rank), or undefined
   double lora_scale = 1;
+  /// If not empty, lora_A (parts * rank, in) and lora_B (their rows, rank) hold the matrices of
+  /// these parts, in ascending order, and no other row has adapters.
+  std::vector<LoraPart> lora_parts = {};
 
   /// Draws weight, then bias, from U(-1 / sqrt(in), 1 / sqrt(in)), as torch.nn.Linear.
   Linear(Size in_features, Size out_features, bool with_bias = true);
@@ -432,11 +441,22 @@ struct LoraOptions {
   /// `rank` by default, so that B A is not scaled: the paper's first choice and PEFT's default.
   /// Many use twice the rank.
   std::optional<double> alpha = {};
-  /// Names of layers without adapters, as all layers in them; they need not exist.
+  /// Names of layers, by PEFT's rule: a layer is chosen if its name is one, or ends with "." and
+  /// one.  "all-linear" chooses all but `except`.
+  std::vector<std::string> targets = {"all-linear"};
+  /// Names of layers that all-linear omits, as all layers in them; they need not exist.
   std::vector<std::string> except = {"lm_head"};
 };
 
 namespace detail {
+/// The names that the options choose.  ValueError, if `all`, for a target that chooses none.
+std::vector<std::string> lora_targets(const std::vector<std::string>& names,
+                                      const LoraOptions& options, bool all = true);
+/// Linears by name, with their parts.
+using LoraLayers = std::map<std::string, std::vector<LoraPart>>;
+/// Without a generator, the adapters are zeros, whose values follow, and may have any rank.
+void add_lora(const Members& members, const LoraOptions& options, const LoraLayers& layers,
+              Generator* generator);
 void add_lora(const Members& members, const LoraOptions& options, Generator& generator);
 void merge_lora(const Members& members);
 }  // namespace detail
@@ -445,8 +465,8 @@ void merge_lora(const Members& members);
 /// lora_B (out, rank), zeros: y = x Wᵀ + b + (alpha / rank) (x Aᵀ) Bᵀ is unchanged at first.  All
 /// other parameters are frozen and lose their gradients.  Linears that are tied as a whole share
 /// adapters.  ValueError, before anything changes, for a rank of 0 or above a weight's smaller
-/// side, an alpha that is not positive, existing adapters, weights in bfloat16, a weight that is
-/// also another Tensor of the model, and if no Linear is left.
+/// side, an alpha that is not positive, a target that chooses no Linear, existing adapters, weights
+/// in bfloat16, a weight that is also another Tensor of the model, and if no Linear is left.
 template <MutableLayer M>
 void add_lora(M& model, const LoraOptions& options = {},
               Generator& generator = default_generator()) {

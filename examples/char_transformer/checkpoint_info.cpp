@@ -8,10 +8,9 @@
 #include <iterator>
 #include <numeric>
 #include <xgrad/autograd/ops.hpp>
-#include <xgrad/io/file.hpp>
+#include <xgrad/io/adapters.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/nn/init.hpp>
-#include <xgrad/nn/layers.hpp>
 
 #include "output.hpp"
 #include "run_dir.hpp"
@@ -20,11 +19,17 @@ namespace char_transformer {
 namespace {
 
 using xgrad::io::Json;
+using xgrad::io::JsonArray;
 using xgrad::io::JsonObject;
 
 std::uint64_t count_in(const Json& json, const char* key) {
   const auto* const count = json.find<std::uint64_t>(key);
   return count == nullptr ? 0 : *count;
+}
+
+void need_adapters(bool has, const std::string& path) {
+  if (!has)
+    fail<FileError>("{}: has no adapters, so it has no other model that --base could name", path);
 }
 
 }  // namespace
@@ -60,11 +65,14 @@ Json to_json(const CheckpointInfo& info) {
                       xgrad::io::parse_json(xgrad::io::format_pretrained_config(*info.model)));
     json.emplace_back("metadata", info.metadata);
   }
-  if (const auto& lora = info.lora)
-    json.emplace_back("lora", JsonObject{{"rank", lora->rank},
-                                         {"alpha", lora->alpha},
+  if (const auto& lora = info.lora) {
+    const xgrad::nn::LoraOptions& o = lora->options;
+    json.emplace_back("lora", JsonObject{{"rank", static_cast<std::uint64_t>(o.rank)},
+                                         {"alpha", *o.alpha},
+                                         {"targets", JsonArray(o.targets.begin(), o.targets.end())},
                                          {"base", lora->base},
                                          {"base_checksum", lora->base_checksum}});
+  }
   return json;
 }
 
@@ -97,8 +105,15 @@ CheckpointInfo read_checkpoint_info(const xgrad::io::Checkpoint& checkpoint) {
     info.model =
         xgrad::io::pretrained_config_of(*model, checkpoint.path + ": the metadata's 'model'");
   if (const Json* const lora = user.find("lora")) {
-    info.lora = {count_in(*lora, "rank"), lora->number("alpha").value_or(0), text_in(*lora, "base"),
+    info.lora = {{.rank = static_cast<xgrad::Size>(count_in(*lora, "rank")),
+                  .alpha = lora->number("alpha").value_or(0),
+                  .targets = {}},
+                 text_in(*lora, "base"),
                  text_in(*lora, "base_checksum")};
+    if (const auto* const targets = lora->find<JsonArray>("targets"))
+      for (const Json& target : *targets)
+        if (const auto* const name = target.as<std::string>())
+          info.lora->options.targets.push_back(*name);
     if (info.lora->base.empty())
       throw FileError(checkpoint.path + ": the metadata's 'lora' names no 'base'");
   }
@@ -122,6 +137,8 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size) {
     const auto& n = options.*count.member;
     config.emplace_back(key_of(count.flag), n ? Json(std::uint64_t{*n}) : Json(nullptr));
   }
+  if (!options.base.empty())
+    config.emplace_back("base", std::filesystem::absolute(options.base).string());
   config.emplace_back("tokens", options.tokens);
   config.emplace_back("sample_prompt", options.sample_prompt);
   // A path may be any bytes.
@@ -195,24 +212,26 @@ void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) 
     fail<FileError>("{}: {}", path, wrong);
 }
 
-std::string weights_checksum(const xgrad::nn::StateDict& weights) {
-  xgrad::io::Checksum sum;
-  for (const auto& [name, x] : weights) {
-    sum.add(name.data(), name.size());
-    sum.add(x.data<float>(), sizeof(float) * static_cast<std::size_t>(x.numel()));
-  }
-  return sum.digits();
+void add_adapters(xgrad::nn::GPT& model, const Lora& lora) {
+  if (lora.options.targets.empty())
+    xgrad::nn::add_lora(model, {.rank = lora.options.rank, .alpha = lora.options.alpha});
+  else
+    xgrad::io::add_adapters(model, lora.options);
 }
 
-void add_base(xgrad::io::Checkpoint& checkpoint, const CheckpointInfo& info) {
+void add_base(xgrad::io::Checkpoint& checkpoint, CheckpointInfo& info, const std::string& given) {
+  if (!given.empty())
+    need_adapters(info.lora.has_value(), checkpoint.path);
   if (!info.lora)
     return;
-  const std::string& base = info.lora->base;
+  std::string& base = info.lora->base;
+  if (!given.empty())
+    base = std::filesystem::absolute(given).lexically_normal().string();
   xgrad::nn::StateDict weights;
   std::string why;
   try {
-    weights = state_dict(read_trained_model(base, true).model);
-    if (weights_checksum(weights) != info.lora->base_checksum)
+    weights = state_dict(read_trained_model(base, "", true).model);
+    if (xgrad::io::base_checksum(weights) != info.lora->base_checksum)
       why = "The model there has other weights.";
   } catch (const FileError& error) {
     why = error.what();
@@ -220,32 +239,56 @@ void add_base(xgrad::io::Checkpoint& checkpoint, const CheckpointInfo& info) {
   if (!why.empty())
     fail<FileError>(
         "{}: holds adapters alone; their model must be in {}: put it there "
-        "again, or a link to it\n{}",
+        "again, or a link to it\n{}\n--base PATH names another place.",
         checkpoint.path, base, why);
   std::ranges::copy(weights, std::back_inserter(checkpoint.model));
 }
 
-TrainedModel read_trained_model(const std::string& given, bool as_base) {
-  if (const std::string folder = pretrained_folder(given); !folder.empty())
-    return read_pretrained(folder);
-  if (holds_weights_alone(given))
-    return read_weights(given);
+/// The model of a folder of PEFT's adapters.
+static TrainedModel read_adapters(const std::string& folder, const std::string& given) {
+  xgrad::io::check_weights_kind(folder);
+  const std::string base = base_of_adapters(folder, given);
+  TrainedModel trained = read_trained_model(base, "", true);
+  const std::string sum = xgrad::io::base_checksum(state_dict(trained.model));
+  try {
+    trained.info.lora = {xgrad::io::load_adapters(folder, trained.model).lora,
+                         std::filesystem::absolute(trained.path).lexically_normal().string(), sum};
+  } catch (const ValueError& error) {
+    fail<FileError>("{}: {}", folder, reason(error));
+  }
+  check_finite(state_dict(trained.model), folder);
+  trained.path = folder;
+  trained.about = fmt::format("{}, adapters to {}", folder, base);
+  return trained;
+}
+
+TrainedModel read_trained_model(const std::string& given, const std::string& base, bool as_base) {
+  constexpr const char* refused =
+      "{}: has adapters already, and these can have no others; export merges them, to a file or a "
+      "folder";
+  const std::string adapters = adapters_folder(given);
+  if (as_base && !adapters.empty())
+    fail<FileError>(refused, given);
+  if (!adapters.empty())
+    return read_adapters(adapters, base);
+  const std::string folder = pretrained_folder(given);
+  if (!folder.empty() || holds_weights_alone(given)) {
+    need_adapters(base.empty(), given);
+    return folder.empty() ? read_weights(given) : read_pretrained(folder);
+  }
   const std::string path = find_checkpoint(given);
   xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
   CheckpointInfo info = read_checkpoint_info(checkpoint);
   if (as_base && info.lora)
-    fail<FileError>(
-        "{}: has adapters already; export merges them, to a file or a folder for --init-from",
-        path);
-  add_base(checkpoint, info);
+    fail<FileError>(refused, path);
+  add_base(checkpoint, info, base);
   const xgrad::nn::GPTConfig config = read_model_config(checkpoint, info);
   try {
     const xgrad::nn::init::SkipInit values_follow;
     TrainedModel trained{path, xgrad::nn::GPT(config), std::move(info),
                          fmt::format("{}, after {}", path, format_count(checkpoint.step, "step"))};
     if (const auto& lora = trained.info.lora)
-      xgrad::nn::add_lora(trained.model,
-                          {.rank = static_cast<xgrad::Size>(lora->rank), .alpha = lora->alpha});
+      add_adapters(trained.model, *lora);
     xgrad::io::load_state(trained.model, checkpoint.model, path);
     check_finite(checkpoint.model, path);
     return trained;
@@ -254,8 +297,8 @@ TrainedModel read_trained_model(const std::string& given, bool as_base) {
   }
 }
 
-TrainedModel load_trained_model(const std::string& given, bool raw) {
-  TrainedModel trained = read_trained_model(given);
+TrainedModel load_trained_model(const std::string& given, const std::string& base, bool raw) {
+  TrainedModel trained = read_trained_model(given, base);
   xgrad::nn::eval(trained.model);
   if (raw)
     trained.info.vocabulary.drop_template();

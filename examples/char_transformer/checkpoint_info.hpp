@@ -11,6 +11,7 @@
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/json.hpp>
 #include <xgrad/nn/gpt.hpp>
+#include <xgrad/nn/layers.hpp>
 
 #include "corpus.hpp"
 #include "recipe.hpp"
@@ -36,12 +37,13 @@ bool evaluation_due(const Recipe& recipe, std::uint64_t steps);
 /// Whether a run has ended: all steps are made and evaluated.
 bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations);
 
-/// A checkpoint's entries about adapters (nn::add_lora) and their base model.
+/// A model's adapters (xgrad::io::add_adapters) and their base model.
 struct Lora {
-  std::size_t rank;
-  double alpha;
+  xgrad::nn::LoraOptions options;   ///< without targets: those of nn::add_lora, of older runs
   std::string base, base_checksum;  ///< its absolute path; of its weights
 };
+/// Gives them to a model.
+void add_adapters(xgrad::nn::GPT& model, const Lora& lora);
 
 struct CheckpointInfo {
   xgrad::io::Json config;  ///< an object with nanoGPT's names
@@ -128,11 +130,9 @@ std::string not_finite(const xgrad::nn::StateDict& tensors);
 /// Throws this as a FileError.
 void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path);
 
-/// A checksum of names and values.
-std::string weights_checksum(const xgrad::nn::StateDict& weights);
-/// Adds the weights of the base model to a checkpoint of adapters.  FileError if that model is gone
-/// or has changed.
-void add_base(xgrad::io::Checkpoint& checkpoint, const CheckpointInfo& info);
+/// Adds the weights of the base model to a checkpoint of adapters.  `base`, if not empty, is its
+/// new path.  FileError if that model is gone or has changed.
+void add_base(xgrad::io::Checkpoint& checkpoint, CheckpointInfo& info, const std::string& base);
 
 struct TrainedModel {
   std::string path;  ///< of the checkpoint, or the folder of a pretrained model
@@ -157,15 +157,24 @@ TrainedModel read_weights(const std::string& path, const std::string& data = "",
 /// Reads that model.  FileError as of xgrad::io::load_pretrained() and read_tokenizer(), without a
 /// tokenizer, or for one with more tokens than the model has.
 TrainedModel read_pretrained(const std::string& folder);
+/// The folder of PEFT's adapters, given by its path or by that of one of its two files; empty for
+/// others, and for the folder of a run that has a checkpoint.
+std::string adapters_folder(const std::string& path);
+/// The model that a folder's adapters belong to: `given`, or base_model_name_or_path in the folder,
+/// beside it or here.  FileError if there is none.
+std::string base_of_adapters(const std::string& folder, const std::string& given);
 /// The files that a model is read from, which must not be overwritten.
-std::vector<std::string> files_of(const std::string& given);
-/// Reads the model of a checkpoint, of a run's or a pretrained model's folder, or of a file of
-/// weights alone; with its adapters, if it has any.  Throws FileError for a file that is not a
-/// checkpoint of this program, tensors that differ from its configuration, values that are not
-/// finite, and, `as_base` for new adapters, for a model that has some.
-TrainedModel read_trained_model(const std::string& given, bool as_base = false);
+std::vector<std::string> files_of(const std::string& given, const std::string& base = "");
+/// Reads the model of a checkpoint, of a run's or a pretrained model's folder, of adapters, or of a
+/// file of weights alone; with its adapters, if it has any, whose base model is in `base` unless
+/// that is empty.  Throws FileError for a file that is not a checkpoint of this program, tensors
+/// that differ from its configuration, values that are not finite, a `base` without adapters, and,
+/// `as_base` for adapters, for a model that has some.
+TrainedModel read_trained_model(const std::string& given, const std::string& base = "",
+                                bool as_base = false);
 /// The same with dropout off; names the model on standard error.  `raw`: with a vocabulary that
 /// adds nothing around a text.
-TrainedModel load_trained_model(const std::string& given, bool raw = false);
+TrainedModel load_trained_model(const std::string& given, const std::string& base = "",
+                                bool raw = false);
 
 }  // namespace char_transformer

@@ -10,10 +10,10 @@
 namespace char_transformer {
 
 struct EvalOptions {
-  std::string checkpoint;
-  std::string data;   ///< empty: the text that the checkpoint was trained on
-  std::string split;  ///< "train", "val" or "all"; empty: all of `data`, else "val"
-  std::string document_end;  ///< empty: as in training
+  std::string checkpoint, base;  ///< base: read_trained_model(), as in the others
+  std::string data;              ///< empty: the text that the checkpoint was trained on
+  std::string split;             ///< "train", "val" or "all"; empty: all of `data`, else "val"
+  std::string document_end;      ///< empty: as in training
   bool raw = false;
   std::optional<std::size_t> block_size;
   std::size_t threads = 0;
@@ -21,7 +21,7 @@ struct EvalOptions {
 void evaluate(const EvalOptions& options);
 
 struct PageOptions {
-  std::string checkpoint, out;
+  std::string checkpoint, base, out;
   std::optional<std::string> prompt;
   bool raw = false, overwrite = false;
   std::size_t threads = 0;
@@ -44,8 +44,8 @@ struct GraphOptions : PageOptions {
 void graph(const GraphOptions& options);
 
 struct ExportOptions {
-  std::string checkpoint, out;
-  bool overwrite = false;
+  std::string checkpoint, base, out = "model.safetensors";
+  bool adapters = false, overwrite = false;
 };
 void export_model(const ExportOptions& options);
 

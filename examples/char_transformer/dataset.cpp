@@ -127,9 +127,10 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
 
 Dataset open_run_dataset(const std::string& data, const std::string& val_data,
                          const std::string& checkpoint, const CheckpointInfo& info, bool splits) {
-  if (!pretrained_folder(checkpoint).empty())
-    fail<FileError>("{}: a pretrained model, whose text is unknown; --data FILE names a text",
-                    checkpoint);
+  if (const bool adapters = !adapters_folder(checkpoint).empty();
+      adapters || !pretrained_folder(checkpoint).empty())
+    fail<FileError>("{}: {}, whose text is unknown; --data FILE names a text", checkpoint,
+                    adapters ? "adapters" : "a pretrained model");
   const xgrad::io::Json config =
       read_object((std::filesystem::path(checkpoint).parent_path() / "config.json").string());
   // The configuration may be a stranger's, and reading a pipe would wait.

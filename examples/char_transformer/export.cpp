@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 #include <vector>
+#include <xgrad/io/adapters.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/nn/layers.hpp>
@@ -28,8 +29,9 @@ void export_folder(const ExportOptions& options) {
   std::ranges::copy(xgrad::io::pretrained_files, std::back_inserter(names));
   if (std::error_code none; fs::exists(folder, none))
     for (const std::string& name : names)
-      check_output((folder / name).string(), options.overwrite, files_of(options.checkpoint));
-  TrainedModel trained = load_trained_model(options.checkpoint);  // names the model
+      check_output((folder / name).string(), options.overwrite,
+                   files_of(options.checkpoint, options.base));
+  TrainedModel trained = load_trained_model(options.checkpoint, options.base);  // names the model
   xgrad::nn::merge_lora(trained.model);
   const Json metadata = metadata_of(trained.info);
   const auto [kind, vocabulary] = trained.info.vocabulary.stored();
@@ -61,14 +63,30 @@ void export_folder(const ExportOptions& options) {
     say("Biases that the model lacks, and transformers' has, are zeros.\n");
 }
 
+/// Writes a folder as PEFT does.
+void export_adapters(const ExportOptions& options) {
+  if (options.out == ExportOptions().out)
+    throw UsageError("--adapters writes a folder: --out DIR/ names it");
+  for (const char* const name : {"adapter_config.json", "adapter_model.safetensors"})
+    check_output((fs::path(options.out) / name).string(), options.overwrite,
+                 files_of(options.checkpoint, options.base));
+  const TrainedModel trained = load_trained_model(options.checkpoint, options.base);
+  if (!trained.info.lora)
+    fail<FileError>("{}: has no adapters that --adapters could write", trained.path);
+  xgrad::io::save_adapters(options.out, trained.model, trained.info.lora->base, options.overwrite);
+  say(fmt::format("{}: adapter_config.json, adapter_model.safetensors\n", options.out));
+}
+
 }  // namespace
 
 void export_model(const ExportOptions& options) {
   need("--checkpoint", options.checkpoint);
+  if (options.adapters)
+    return export_adapters(options);
   if (options.out.ends_with('/'))
     return export_folder(options);
-  check_output(options.out, options.overwrite, files_of(options.checkpoint));
-  TrainedModel trained = load_trained_model(options.checkpoint);  // names the model
+  check_output(options.out, options.overwrite, files_of(options.checkpoint, options.base));
+  TrainedModel trained = load_trained_model(options.checkpoint, options.base);  // names the model
   xgrad::nn::merge_lora(trained.model);
   const CheckpointInfo& info = trained.info;
   const xgrad::nn::StateDict state = state_dict(trained.model);

@@ -265,14 +265,18 @@ CLI::Option* add_path(CLI::App& app, const std::string& names, std::string& targ
   return app.add_option_function<std::string>(names, read, help)->type_name(type);
 }
 
-/// --checkpoint, or the path alone; `of_run`: the file that is read from a run's folder.
-void add_checkpoint(CLI::App& app, std::string& target,
-                    const std::string& of_run = "its last checkpoint") {
-  add_path(
-      app, "run,--checkpoint", target,
-      fmt::format("a checkpoint.safetensors, a run's folder: {}, or a pretrained model's (needed)",
-                  of_run),
-      "FILE|DIR");
+/// --base.
+void add_base(CLI::App& app, std::string& target) {
+  add_path(app, "--base", target, "the model that adapters are for [where they say]", "FILE|DIR");
+}
+
+/// --checkpoint, or the path alone, and --base.
+void add_checkpoint(CLI::App& app, std::string& target, std::string& base) {
+  add_path(app, "run,--checkpoint", target,
+           "a checkpoint.safetensors, a run's folder: its last checkpoint, or that of a pretrained "
+           "model or of PEFT's adapters (needed)",
+           "FILE|DIR");
+  add_base(app, base);
 }
 
 void add_document_end(CLI::App& app, std::string& target, const char* usual) {
@@ -383,13 +387,18 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
          "resume a run; auto: the latest unfinished one, or with --out the one there, if any")
       ->type_name("[DIR|FILE|auto]")
       ->expected(0, 1);
-  add_path(
-      app, "--init-from", train.init_from,
-      "begin a new run with the weights of a checkpoint, of a pretrained model's folder, or of "
-      "a safetensors file with nanoGPT's names, as export writes it",
-      "FILE|DIR");
+  add_path(app, "--init-from", train.init_from,
+           "begin a new run with the weights of a checkpoint, of a pretrained model's folder, of "
+           "a safetensors file with nanoGPT's names, as export writes it, or with PEFT's adapters",
+           "FILE|DIR");
+  add_base(app, train.base);
   add_number(app, "--lora-rank", train.lora_rank, {1, 65536},
              "train adapters of this rank (LoRA) to its weights; checkpoints hold only these");
+  add_number(app, "--lora-alpha", train.lora_alpha, {1e-9, 1e9},
+             "they are scaled by alpha / rank [--lora-rank]");
+  app.add_option("--lora-targets", train.lora_targets,
+                 "which layers get them, as PEFT's target_modules [all-linear: all of the blocks]")
+      ->type_name("NAME,NAME,...");
   for (const Count& count : counts)
     add_number(app, count.flag, train.*count.member, {count.least, many}, count.help);
   app.add_option("--sample-prompt", train.sample_prompt,
@@ -416,7 +425,7 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
 Command add_eval(CLI::App& program) {
   CLI::App& app = *program.add_subcommand("eval", "print a model's loss over a text");
   const auto options = std::make_shared<EvalOptions>();
-  add_checkpoint(app, options->checkpoint);
+  add_checkpoint(app, options->checkpoint, options->base);
   add_path(app, "--data", options->data,
            "any UTF-8 text; -: standard input [the model's training text]");
   add_name(app, "--split", options->split, {"train", "val", "all"},
@@ -435,7 +444,7 @@ Command add_sample(CLI::App& program) {
   CLI::App& app = *program.add_subcommand("sample", "let a model write");
   const auto options = std::make_shared<SampleOptions>();
   auto& drawing = options->drawing;
-  add_checkpoint(app, options->checkpoint);
+  add_checkpoint(app, options->checkpoint, options->base);
   app.option_defaults()->group("What it continues, and how far");
   app.add_option("--prompt", options->prompts,
                  "the text to continue; given several times: several, together [a newline, or the "
@@ -477,7 +486,7 @@ Command add_explain(CLI::App& program) {
       "explain", "write a page that shows a model's attention and its gradients");
   const auto options = std::make_shared<ExplainOptions>();
   options->out = "explain.html";
-  add_checkpoint(app, options->checkpoint);
+  add_checkpoint(app, options->checkpoint, options->base);
   add_page_flags(app, *options, "the text that the model reads [a part of its text]",
                  "explain.html");
   add_path(app, "--data", options->data,
@@ -505,7 +514,7 @@ Command add_graph(CLI::App& program) {
   CLI::App& app = *program.add_subcommand(
       "graph", "write a page that goes through a model's backward pass, step by step");
   const auto options = std::make_shared<GraphOptions>();
-  add_checkpoint(app, options->checkpoint);
+  add_checkpoint(app, options->checkpoint, options->base);
   add_page_flags(app, *options, "the text of the loss, a few characters [the model's own text]",
                  "graph.html; dot and text: standard output");
   add_name(app, "--format", options->format, {"html", "dot", "text"},
@@ -521,10 +530,11 @@ Command add_export(CLI::App& program) {
   CLI::App& app = *program.add_subcommand(
       "export", "write a model's weights to a file that PyTorch users open");
   const auto options = std::make_shared<ExportOptions>();
-  options->out = "model.safetensors";
-  add_checkpoint(app, options->checkpoint);
+  add_checkpoint(app, options->checkpoint, options->base);
   add_out(app, options->out, options->overwrite,
           options->out + "; DIR/: a folder as transformers reads it");
+  add_bool(app, "--adapters", options->adapters,
+           "the adapters alone, as PEFT reads them, to --out DIR/");
   return command_of(app, options, export_model);
 }
 

@@ -89,10 +89,10 @@ void explain(const ExplainOptions& options) {
                                .heads = options.heads,
                                .position = options.position,
                                .max_bytes = static_cast<std::size_t>(1e6 * options.max_mb)};
-  std::vector<std::string> read = files_of(options.checkpoint);
+  std::vector<std::string> read = files_of(options.checkpoint, options.base);
   read.push_back(options.data);
   check_output(options.out, options.overwrite, read);
-  const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
+  const TrainedModel trained = load_trained_model(options.checkpoint, options.base, options.raw);
   const Piece piece = read_piece(options, trained);
   const auto ids = std::span(piece.ids);
   const Vocabulary& vocabulary = trained.info.vocabulary;
@@ -140,8 +140,8 @@ void graph(const GraphOptions& options) {
   const bool html = options.format == "html";
   const std::string out = options.out.empty() && html ? "graph.html" : options.out;
   if (!out.empty())
-    check_output(out, options.overwrite, files_of(options.checkpoint));
-  const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
+    check_output(out, options.overwrite, files_of(options.checkpoint, options.base));
+  const TrainedModel trained = load_trained_model(options.checkpoint, options.base, options.raw);
   const Vocabulary& vocabulary = trained.info.vocabulary;
   const std::vector<std::int64_t> ids =
       options.prompt

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 #include <xgrad/autograd/threads.hpp>
+#include <xgrad/io/adapters.hpp>
 #include <xgrad/io/file.hpp>
-#include <xgrad/nn/layers.hpp>
 
 #include "build.hpp"
 #include "output.hpp"
@@ -60,20 +61,40 @@ std::string checkpoint_to_resume(const TrainOptions& options) {
   return fs::is_symlink(path) && fs::exists(path) ? fs::canonical(path).string() : path;
 }
 
+xgrad::nn::LoraOptions lora_options(const TrainOptions& given) {
+  xgrad::nn::LoraOptions options{.rank = static_cast<xgrad::Size>(given.lora_rank), .targets = {}};
+  options.alpha = given.lora_alpha > 0 ? given.lora_alpha : static_cast<double>(given.lora_rank);
+  std::istringstream names(given.lora_targets);
+  for (std::string name; std::getline(names, name, ',');)
+    options.targets.push_back(name);
+  return options;
+}
+
+/// UsageError for flags of adapters, if there are none.
+void check_lora(const TrainOptions& given, bool has_adapters) {
+  for (const char* const flag : {"--lora-alpha", "--lora-targets", "--base"})
+    if (!has_adapters && given.given.contains(flag))
+      fail<UsageError>("{} is for adapters: --lora-rank adds some", flag);
+  if (given.given.contains("--lora-targets") && lora_options(given).targets.empty())
+    throw UsageError("--lora-targets names no layer");
+}
+
 /// The options of a resumed run; without a checkpoint, of a new run, which may have the weights of
 /// another.
 PreparedRun prepare_options(const TrainOptions& given, const std::string& checkpoint) {
   PreparedRun run{.options = given};
   const bool resumes = !checkpoint.empty();
+  bool adapted = resumes;  // the adapters' options are those of `from`
   if (!resumes && given.init_from.empty()) {
     if (given.lora_rank > 0)
       throw UsageError("--lora-rank adds adapters to a model: --init-from names it");
+    check_lora(given, false);
     return run;
   }
   if (resumes) {
     run.from = read_checkpoint(checkpoint);
     run.info = read_checkpoint_info(*run.from);
-    add_base(*run.from, run.info);
+    add_base(*run.from, run.info, given.base);
     read_model_config(*run.from, run.info);  // do the tensors fit?
     check_finite(run.from->model, checkpoint);
     run.about = fmt::format("{}, after {}", checkpoint, format_count(run.from->step, "step"));
@@ -82,19 +103,18 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
         holds_weights_alone(given.init_from)
             ? read_weights(given.init_from, given.data,
                            given.given.contains("--n-head") ? given.recipe.n_head : 0)
-            : read_trained_model(given.init_from, given.lora_rank > 0);
-    xgrad::nn::merge_lora(trained.model);
+            : read_trained_model(given.init_from, given.base);
     run.from.emplace().path = trained.path;
     run.from->model = state_dict(trained.model);
     run.about = std::move(trained.about);
     run.info = std::move(trained.info);
-    run.info.lora.reset();
-    if (given.lora_rank > 0) {
-      const std::string base = fs::absolute(trained.path).lexically_normal().string();
-      xgrad::io::format_json(base);  // or no checkpoint could name it
-      run.info.lora = {given.lora_rank, static_cast<double>(given.lora_rank), base,
-                       weights_checksum(run.from->model)};
-    }
+    adapted = run.info.lora.has_value();
+    if (!adapted && given.lora_rank > 0)
+      run.info.lora = {lora_options(given), fs::absolute(trained.path).lexically_normal().string(),
+                       xgrad::io::base_checksum(run.from->model)};
+    if (run.info.lora)
+      xgrad::io::format_json(run.info.lora->base);  // or no checkpoint could name it
+    check_lora(given, run.info.lora.has_value());
   }
   const std::string path = run.from->path;
   const xgrad::io::Json& config = run.info.config;
@@ -134,12 +154,19 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
   if (vocabulary.pairs())
     compare("--vocab-size", given.vocab_size.value_or(0), options.vocab_size,
             value_in<std::size_t>(config, "--vocab-size", vocab_sizes).value_or(vocabulary.size()));
+  const auto lora = run.info.lora ? run.info.lora->options : xgrad::nn::LoraOptions{.rank = 0};
+  const double alpha = lora.alpha.value_or(static_cast<double>(lora.rank));
+  const std::string targets = fmt::format("{}", fmt::join(lora.targets, ","));
+  if (adapted) {
+    compare("--lora-rank", given.lora_rank, options.lora_rank, static_cast<std::size_t>(lora.rank));
+    compare("--lora-alpha", given.lora_alpha, options.lora_alpha, alpha);
+    compare("--lora-targets", given.lora_targets, options.lora_targets, targets);
+  }
+  options.lora_alpha = alpha;
   if (resumes) {
     run.resumed = run.from->step;
     const auto* const seed = config.find<std::uint64_t>("seed");
     compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed);
-    compare("--lora-rank", given.lora_rank, options.lora_rank,
-            run.info.lora ? run.info.lora->rank : 0);
     compare("--document-end", given.document_end, options.document_end,
             text_in(config, "document_end"));
     compare("--preset", given.preset, options.preset, text_in(config, "preset"));
@@ -361,7 +388,7 @@ std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model) {
       fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters", r.n_layer, r.n_head, r.n_embd,
                   format_count(xgrad::nn::num_parameters(model)));
   if (const auto& lora = run.info.lora)
-    size += fmt::format(", of which adapters of rank {} are trained", lora->rank);
+    size += fmt::format(", of which adapters of rank {} are trained", lora->options.rank);
   const std::string steps =
       fmt::format("{} of {} ({}{} of {}), on {}, seed {}.", format_count(r.max_iters),
                   vocabulary.count(r.batch_size * r.block_size * batches),

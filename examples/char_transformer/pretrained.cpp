@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 #include <xgrad/data/text.hpp>
+#include <xgrad/io/adapters.hpp>
 #include <xgrad/io/pretrained.hpp>
 #include <xgrad/io/tokenizer.hpp>
 #include <xgrad/nn/init.hpp>
@@ -205,10 +206,33 @@ TrainedModel read_pretrained(const std::string& folder) {
           .about = folder + ", a pretrained model"};
 }
 
-std::vector<std::string> files_of(const std::string& given) {
+std::string adapters_folder(const std::string& path) {
+  const fs::path given = path;
+  const std::string name = given.filename().string();
+  if (name == "adapter_model.safetensors" || name == "adapter_config.json")
+    return given.has_parent_path() ? given.parent_path().string() : ".";
+  return is_there(given / "adapter_config.json") && !checkpoint_in(path) ? path : "";
+}
+
+std::string base_of_adapters(const std::string& folder, const std::string& given) {
+  if (!given.empty())
+    return given;
+  const std::string base = xgrad::io::read_adapter_config(folder).base;
+  const fs::path here = fs::weakly_canonical(folder);
+  for (const fs::path& path : {here / base, here.parent_path() / base, fs::path(base)})
+    if (!base.empty() && is_there(path))
+      return path.lexically_normal().string();
+  fail<FileError>("{}: the model that its adapters are for, {}, is not there: --base DIR names it",
+                  folder, base.empty() ? "unnamed" : xgrad::printable_name(base));
+}
+
+std::vector<std::string> files_of(const std::string& given, const std::string& base) {
   std::vector<std::string> files;
   const auto add = [&files](const std::string& path) {
-    if (const std::string folder = pretrained_folder(path); folder.empty())
+    std::string folder = adapters_folder(path);
+    if (folder.empty())
+      folder = pretrained_folder(path);
+    if (folder.empty())
       files.push_back(find_checkpoint(path));
     else
       for (const auto& entry : fs::directory_iterator(folder))
@@ -216,6 +240,10 @@ std::vector<std::string> files_of(const std::string& given) {
   };
   add(given);
   try {  // the adapters' model, if it exists
+    if (!base.empty())
+      add(base);
+    if (const std::string folder = adapters_folder(given); !folder.empty() && base.empty())
+      add(base_of_adapters(folder, ""));
     const xgrad::io::SafetensorsFile file(find_checkpoint(given));
     const auto user = xgrad::io::parse_json(file.metadata().at("user"), 0, 64);
     if (const auto* const lora = user.find("lora"))

@@ -26,8 +26,11 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
   });
   if (!options.document_end.empty())
     config.emplace_back("document_end", options.document_end);
-  if (options.lora_rank > 0)
+  if (options.lora_rank > 0) {
     config.emplace_back("lora_rank", options.lora_rank);
+    config.emplace_back("lora_alpha", options.lora_alpha);
+    config.emplace_back("lora_targets", options.lora_targets);
+  }
   config.emplace_back("seed", options.seed);
   return config;
 }

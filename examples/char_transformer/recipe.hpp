@@ -135,7 +135,10 @@ struct TrainOptions {
   std::string out;             ///< empty: a new folder under runs/
   std::string init_from;       ///< a checkpoint; empty: random weights
   std::string document_end;    ///< a text or an id; empty: the text is one document
+  std::string base;            ///< of adapters that are read; empty: as they say
   std::size_t lora_rank = 0;   ///< of adapters beside its weights; 0: the weights are trained
+  double lora_alpha = 0;       ///< 0: as the rank
+  std::string lora_targets = "all-linear";
   std::string preset = "nano";
   Recipe recipe;
   std::string tokens = "characters";      ///< or "bpe"

@@ -30,9 +30,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The files that training writes besides checkpoints.
-constexpr std::array<std::string_view, 6> runs_files = {"config.json",   "metrics.jsonl",
-                                                        "samples.jsonl", "environment.json",
-                                                        "trace.json",    "report.html"};
+constexpr std::array<std::string_view, 8> runs_files = {
+    "config.json", "metrics.jsonl", "samples.jsonl",       "environment.json",
+    "trace.json",  "report.html",   "adapter_config.json", "adapter_model.safetensors"};
 
 bool is_file_of_run(const std::string& name) {
   return is_checkpoint_name(name) || std::ranges::count(runs_files, name) > 0;
@@ -211,8 +211,8 @@ void RunDir::check() const {
           path.string());
     // A report belongs to a finished run, and without a configuration there is no run.
     if (holds_ == Holds::nothing ||
-        (holds_ == Holds::leftovers &&
-         (is_checkpoint_name(name) || name == "report.html" || !configured)))
+        (holds_ == Holds::leftovers && (is_checkpoint_name(name) || name == "report.html" ||
+                                        name.starts_with("adapter_") || !configured)))
       fail<FileError>(
           "{}: the folder holds a run already ({}); {}name another", path_, name,
           checkpoint_in(path_) ? fmt::format("--resume {} continues it, or ", path_) : "");

@@ -1,6 +1,7 @@
 #pragma once
 // The folder of a run: config.json, environment.json, metrics.jsonl, samples.jsonl,
-// checkpoint.safetensors, best.safetensors, report.html.
+// checkpoint.safetensors, best.safetensors, report.html; of adapters also adapter_config.json and
+// adapter_model.safetensors.
 
 #include <cstdint>
 #include <optional>

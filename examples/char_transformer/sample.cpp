@@ -152,7 +152,7 @@ void sample(const SampleOptions& given) {
   need("--checkpoint", given.checkpoint);
   if (!given.file.empty() && !given.prompts.empty())
     throw UsageError("--prompt and --file are both prompts: omit one of them");
-  const TrainedModel trained = load_trained_model(given.checkpoint, given.raw);
+  const TrainedModel trained = load_trained_model(given.checkpoint, given.base, given.raw);
   SampleOptions options = given;
   if (!given.ignore_eos)
     options.drawing.eos_token_id = end_of_text(trained.info);

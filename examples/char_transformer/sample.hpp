@@ -27,7 +27,7 @@ std::vector<std::int64_t> encode_prompt(const std::string& what, const std::stri
 xgrad::Indices as_row(std::span<const std::int64_t> ids);
 
 struct SampleOptions {
-  std::string checkpoint = {};
+  std::string checkpoint = {}, base = {};
   std::size_t num_samples = 1;
   std::vector<std::string> prompts = {};  ///< an empty one, and none: as of encode_prompt()
   std::string file = {};    ///< its contents are the prompt

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/io/adapters.hpp>
 #include <xgrad/io/json.hpp>
 
 #include "output.hpp"
@@ -274,6 +275,12 @@ class Trainer {
   }
 
   void save() {
+    // Before the checkpoint: no finished run has the adapters of an earlier step, even if it is
+    // killed in between.
+    adapters_failed_ =
+        run_.info.lora && !try_save("adapters", [this](const std::string&) {
+          xgrad::io::save_adapters(run_dir_.path(), training_.model(), run_.info.lora->base, true);
+        });
     const bool failed_before = std::exchange(failed_, !save_model(checkpoint_name));
     if (failed_)
       return;
@@ -325,7 +332,7 @@ class Trainer {
 
   /// Whether something could not be saved, which it reports.
   bool anything_lost() {
-    const bool lost = failed_ || best_failed_;
+    const bool lost = failed_ || best_failed_ || adapters_failed_;
     if (lost)
       progress_.warn(saved_
                          ? fmt::format("later steps are lost; the last checkpoint, {} of {}, is "
@@ -355,7 +362,8 @@ class Trainer {
   int signal_ = 0;                      ///< received by any rank
   bool folder_open_ = false;
   std::optional<std::uint64_t> saved_ = run_.resumed;  ///< the steps of the checkpoint
-  bool failed_ = false, best_failed_ = false;          ///< the last saves of the last and the best
+  /// The last saves of the last model, of the best and of the adapters.
+  bool failed_ = false, best_failed_ = false, adapters_failed_ = false;
 };
 
 /// Saves nothing: its steps are made to be timed.

@@ -53,11 +53,18 @@ static GPT make_model(const PreparedRun& run) {
     const xgrad::nn::init::SkipInit values_follow;
     return GPT(config);
   }();
+  const auto& lora = run.info.lora;
+  const bool tuned = run.from && std::ranges::any_of(run.from->model, [](const auto& named) {
+                       return named.first.ends_with(".lora_A");
+                     });
+  if (tuned) {
+    const xgrad::nn::init::SkipInit values_follow;
+    add_adapters(model, *lora);
+  }
   if (run.from && !run.resumed)
     xgrad::io::load_state(model, run.from->model, run.from->path);
-  if (const auto& lora = run.info.lora)
-    xgrad::nn::add_lora(model,
-                        {.rank = static_cast<xgrad::Size>(lora->rank), .alpha = lora->alpha});
+  if (lora && !tuned)
+    add_adapters(model, *lora);
   return model;
 }
 
@@ -222,7 +229,7 @@ void print_loss(const std::string& label, double loss, double bits_per_byte,
 
 void evaluate(const EvalOptions& options) {
   need("--checkpoint", options.checkpoint);
-  const TrainedModel trained = load_trained_model(options.checkpoint, options.raw);
+  const TrainedModel trained = load_trained_model(options.checkpoint, options.base, options.raw);
   const CheckpointInfo& info = trained.info;
   const bool named = !options.data.empty();
   const std::string split = options.split.empty() && !named ? "val" : options.split;

@@ -64,6 +64,11 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
       CHECK_THAT(lora.at("base").get<std::string>(), Catch::Matchers::EndsWith(path));
       CHECK(lora.at("rank") == 4);
     }
+    const Json config = Json::parse(read_bytes(whole + "/adapter_config.json"));
+    CHECK(config.at("r") == 4);
+    CHECK(config.at("lora_alpha") == 4);
+    CHECK_THAT(config.at("base_model_name_or_path").get<std::string>(),
+               Catch::Matchers::EndsWith(path));
     const std::string scored = run_well(folder, {"eval", "--checkpoint", whole}).out;
     CHECK(lines_of(scored).at(0) == lines_of(trained.out).at(0));
 
@@ -74,7 +79,9 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
     run_well(folder, {"train", "--resume", half, "--max-iters", "6"});
     run_well(folder, {"train", "--config", whole + "/config.json", "--out", "again-" + base});
     for (const std::string& other : {half, folder / "again-" + base})
-      CHECK(read_bytes(other + "/checkpoint.safetensors") == read_bytes(file));
+      for (const char* const name :
+           {"checkpoint.safetensors", "adapter_config.json", "adapter_model.safetensors"})
+        CHECK(read_bytes(other + "/" + name) == read_bytes(whole + "/" + name));
 
     // After merging, it is an ordinary model and writes the same.
     const std::string merged = folder / "merged-" + base;
@@ -92,14 +99,17 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
     };
     CHECK(loss(whole) == Approx(loss(merged)).epsilon(1e-6));
     CHECK(sampled(folder, whole) != sampled(folder, base));
-    // The same holds for a run without adapters that begins with its loss.
-    const std::string more = folder / "more-" + base;
-    run_well(folder, overridden({"train", "--out", more, "--data", "text", "--init-from"},
-                                {whole, "--max-iters", "1", "--block-size", "8", "--eval-iters",
-                                 "2", "--batch-size", "4"}));
-    CHECK(metrics_of(more).at(0).at("val_loss_before").get<double>() ==
-          Approx(metrics_of(whole).back().at("val_loss").get<double>()).epsilon(1e-5));
-    CHECK_FALSE(Json::parse(read_bytes(more + "/config.json")).contains("lora_rank"));
+    // Runs begin with its loss: further training of the adapters, and of all merged weights.
+    for (const std::string& from : {whole, base == "run" ? merged : merged + "/"}) {
+      const std::string more = folder / "more-" + base + (from == whole ? "-adapters" : "");
+      run_well(folder, overridden({"train", "--out", more, "--data", "text", "--init-from"},
+                                  {from, "--max-iters", "1", "--block-size", "8", "--eval-iters",
+                                   "2", "--batch-size", "4"}));
+      CHECK(metrics_of(more).at(0).at("val_loss_before").get<double>() ==
+            Approx(metrics_of(whole).back().at("val_loss").get<double>()).epsilon(1e-5));
+      CHECK(Json::parse(read_bytes(more + "/config.json")).contains("lora_rank") ==
+            (from == whole));
+    }
 
     for (const Arguments& arguments :
          {Arguments{"explain", "--prompt", "a cat"}, {"graph", "--prompt", "a cat"}})
@@ -117,7 +127,8 @@ TEST_CASE("char_transformer: adapters whose model is gone, and flags that do not
                 {"--init-from names it"});
   check_refused(folder, adapting("run", "no", {"--lora-rank", "0"}), 2, {"--lora-rank: '0'"});
   check_refused(folder, adapting("run", "no", {"--lora-rank", "17"}), 1, {"rank is 17, above"});
-  check_refused(folder, adapting("ad", "no"), 1, {"ad/checkpoint.safetensors: has adapters alre"});
+  check_refused(folder, adapting("ad", "no", {"--lora-rank", "2"}), 1,
+                {"--lora-rank 2 is given, but the model has 4"});
   check_refused(folder, {"export", "--checkpoint", "ad", "--out", "run/checkpoint.safetensors"}, 1,
                 {"is the same file as the input ", "run/checkpoint.safetensors: give it"});
   CHECK_FALSE(fs::exists(folder / "no"));
@@ -128,10 +139,9 @@ TEST_CASE("char_transformer: adapters whose model is gone, and flags that do not
                                        {"eval", "--checkpoint", "ad"},
                                        {"export", "--checkpoint", "ad", "--out", "no"},
                                        {"train", "--resume", "ad", "--max-iters", "6"}})
-      check_refused(
-          folder, arguments, 1,
-          {"ad/checkpoint.safetensors: holds adapters alone; their model must be in ",
-           "run/checkpoint.safetensors: put it there again, or a link to it\n", why});
+      check_refused(folder, arguments, 1,
+                    {"ad/checkpoint.safetensors: holds adapters alone; their model must be in ",
+                     "run/checkpoint.safetensors: put it there again, or a link to it\n", why});
     CHECK(read_bytes(folder / "ad/checkpoint.safetensors") == adapters);
     CHECK_FALSE(fs::exists(folder / "no"));
   };
@@ -161,4 +171,133 @@ TEST_CASE("char_transformer: adapters whose model is gone, and flags that do not
   changed("rank", 1000000000000, "above the smaller side");
   changed("rank", 3, "does not fit the model");
   changed("alpha", "four", "alpha is 0");
+}
+
+TEST_CASE("char_transformer: PEFT's folders of adapters", "[lora]") {
+  const BaseFolder folder;
+  for (const std::string base : {"run", "llama"}) {
+    INFO(base);
+    const std::string run_of = "ad-" + base, peft = "peft-" + base;
+    run_well(folder, adapting(base, run_of, {"--lora-alpha", "8"}));
+    // The run's own files, or exported ones.
+    CHECK(run(folder, {"export", run_of, "--adapters", "--out", peft}).out ==
+          peft + ": adapter_config.json, adapter_model.safetensors\n");
+    for (const char* const name : {"/adapter_config.json", "/adapter_model.safetensors"})
+      CHECK(read_bytes(folder / peft + name) == read_bytes(folder / run_of + name));
+    CHECK(sampled(folder, peft) == sampled(folder, run_of));
+    CHECK(sampled(folder, run_of + "/adapter_model.safetensors") == sampled(folder, run_of));
+    const auto scored = [&](const Arguments& checkpoint) {
+      return run(folder, overridden({"eval", "--data", "text"}, checkpoint)).out;
+    };
+    CHECK(scored({peft}) == scored({run_of}));
+    for (const Arguments& arguments :
+         {Arguments{"explain", "--prompt", "a cat"}, {"graph", "--prompt", "a cat"}})
+      CHECK(run(folder, overridden(arguments, {"--checkpoint", peft, "--overwrite"})).code == 0);
+    check_refused(folder, {"eval", peft}, 1, {peft, "adapters, whose text is unknown; --data"});
+    check_refused(folder, {"export", peft, "--adapters", "--out", peft, "--overwrite"}, 1,
+                  {"is the same file as the input"});
+    check_refused(folder, {"export", peft, "--adapters", "--out", run_of, "--overwrite"}, 1,
+                  {"is a file of the run"});
+
+    // They are trained further; the base's weights stay what they were.
+    const std::string more = "more-" + base, out = run(folder, {"sample", peft}).err;
+    check_contains(out, {peft + ", adapters to /", base});
+    Arguments further = {"train", "--init-from",  peft, "--data",      "text", "--out",
+                         more,    "--block-size", "8",  "--max-iters", "4",    "--eval-iters",
+                         "2"};
+    check_contains(run_well(folder, further).err,
+                   {"From:  " + peft + ", adapters to /", "adapters of rank 4 are trained"});
+    const auto before = io::load_safetensors(folder / peft + "/adapter_model.safetensors"),
+               after = io::load_safetensors(folder / more + "/adapter_model.safetensors");
+    REQUIRE(before.tensors.size() == after.tensors.size());
+    for (const auto& [name, x] : before.tensors)
+      CHECK_FALSE(allclose(x, after.tensors.at(name), 0, 0));
+    CHECK(before.metadata.at("xgrad_base") == after.metadata.at("xgrad_base"));
+    const Json config = Json::parse(read_bytes(folder / more + "/adapter_config.json"));
+    CHECK(config.at("lora_alpha") == 8);
+    CHECK(Json::parse(read_bytes(folder / more + "/config.json")).at("lora_alpha") == 8);
+    run_well(folder, {"train", "--resume", more, "--max-iters", "6"});
+    run_well(folder, {"train", "--config", more + "/config.json", "--out", "again-" + base,
+                      "--max-iters", "6", "--lr-decay-iters", "4"});
+    const auto refused = [&](const Arguments& flags, const std::string& says) {
+      check_refused(folder, overridden(further, overridden({"--out", "no"}, flags)), 1, {says});
+    };
+    refused({"--lora-rank", "2"}, "--lora-rank 2 is given, but the model has 4");
+    refused({"--lora-alpha", "2"}, "--lora-alpha 2 is given, but the model has 8");
+    refused({"--lora-targets", "c_fc"}, "--lora-targets c_fc is given, but the model has all");
+
+    // The base elsewhere: a path relative to the folder or to its parent, or --base.
+    const auto based = [&](const std::string& path) {
+      Json json = Json::parse(read_bytes(folder / peft + "/adapter_config.json"));
+      json["base_model_name_or_path"] = path;
+      write_bytes(folder / peft + "/adapter_config.json", json.dump());
+    };
+    for (const std::string& path : {"../" + base, base}) {
+      based(path);
+      CHECK(scored({peft}) == scored({run_of}));
+    }
+    based("hub/" + base);
+    check_refused(folder, {"sample", peft}, 1,
+                  {peft + ": the model that its adapters are for, hub/" + base +
+                   ", is not there: "
+                   "--base DIR names it"});
+    CHECK(scored({peft, "--base", base}) == scored({run_of}));
+    check_refused(folder, {"sample", peft, "--base", run_of}, 1, {"has adapters already"});
+    check_refused(folder, {"sample", base, "--base", base}, 1, {"has no adapters"});
+    based(fs::absolute(folder / more));  // nested
+    check_refused(folder, {"sample", peft}, 1, {"has adapters already"});
+    based(peft);
+    check_refused(folder, {"sample", peft}, 1, {"has adapters already"});
+    check_refused(folder, {"sample", peft, "--base", base == "run" ? "llama" : "run"}, 1,
+                  {"the adapters do not fit the model", "unexpected: base_model.model."});
+    // So may be that of a run.
+    fs::rename(folder / base, folder / "moved");
+    check_refused(folder, {"sample", run_of}, 1, {"--base PATH names another place."});
+    CHECK(scored({run_of, "--base", "moved"}) == scored({peft, "--base", "moved"}));
+    run_well(folder, {"train", "--resume", more, "--max-iters", "7", "--base", "moved"});
+    run_well(folder, {"train", "--resume", more, "--max-iters", "8"});
+    fs::rename(folder / "moved", folder / base);
+    CHECK_FALSE(fs::exists(folder / "no"));
+  }
+}
+
+TEST_CASE("char_transformer: --lora-targets, and flags of adapters that do not do", "[lora]") {
+  const BaseFolder folder;
+  const std::string file = "/adapter_model.safetensors";
+  run_well(folder, adapting("llama", "qv", {"--lora-targets", "q_proj,v_proj"}));
+  const auto saved = io::load_safetensors(folder / "qv" + file).tensors;
+  CHECK(saved.size() == 4);
+  CHECK(saved.contains("base_model.model.model.layers.0.self_attn.v_proj.lora_B.weight"));
+  CHECK(Json::parse(read_bytes(folder / "qv/adapter_config.json")).at("target_modules") ==
+        Json({"q_proj", "v_proj"}));
+  run_well(folder, adapting("run", "fc", {"--lora-targets", "mlp.c_proj"}));
+  CHECK(io::load_safetensors(folder / "fc" + file).tensors.size() == 2);
+  const auto refused = [&](const Arguments& arguments, int code, const std::string& says) {
+    check_refused(folder, arguments, code, {says});
+    CHECK_FALSE(fs::exists(folder / "no"));
+  };
+  refused(adapting("llama", "no", {"--lora-targets", "c_attn"}), 1,
+          "no layer is called 'c_attn'; there are down_proj, gate_proj, ");
+  refused(adapting("run", "no", {"--lora-targets", ""}), 2, "--lora-targets names no layer");
+  for (const char* const flag : {"--lora-alpha", "--lora-targets", "--base"})
+    refused({"train", "--init-from", "llama", "--data", "text", "--out", "no", flag, "1"},
+            std::string(flag) == "--base" ? 1 : 2, flag);
+  refused({"export", "llama", "--adapters", "--out", "no"}, 1, "llama: has no adapters");
+  refused({"export", "qv", "--adapters"}, 2, "--adapters writes a folder: --out DIR/");
+  fs::create_directory(folder / "bin");
+  write_bytes(folder / "bin/adapter_config.json", "{}");
+  write_bytes(folder / "bin/adapter_model.bin", "PK");
+  refused({"sample", "bin"}, 1, "adapter_model.bin holds Python pickles");
+  refused(adapting("llama", "bin"), 1, "bin: the folder holds a run already (adapter_");
+
+  // Adapters that cannot be saved end no run.
+  fs::remove(folder / "qv" + file);
+  fs::create_directories(folder / "qv" + file + "/in the way");
+  const Result blocked = run(folder, {"train", "--resume", "qv", "--max-iters", "9"});
+  CHECK(blocked.code == 1);
+  check_contains(blocked.err, {"qv/adapter_model.safetensors: ", "; training continues"});
+  CHECK(io::load_checkpoint(folder / "qv/checkpoint.safetensors").step == 9);
+  fs::remove_all(folder / "qv" + file);
+  run_well(folder, {"train", "--resume", "qv", "--max-iters", "10"});
+  CHECK(io::load_safetensors(folder / "qv" + file).tensors.size() == 4);
 }

@@ -140,7 +140,7 @@ TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown
   write_bytes(folder / "x.gguf", "GGUF\3");
   fs::copy(folder / "llama", folder / "pickles");
   fs::rename(folder / "pickles/model.safetensors", folder / "pickles/pytorch_model.bin");
-  for (const auto& [given, says] : {std::pair("peft", "adapter_config.json is of a PEFT adapter"),
+  for (const auto& [given, says] : {std::pair("peft", "adapter_config.json: peft_type is missing"),
                                     {"x.gguf", "is a GGUF file"},
                                     {"pickles", "pytorch_model.bin holds Python pickles"}})
     for (const Arguments& arguments : {Arguments{"sample", "--checkpoint"},
