@@ -18,7 +18,7 @@ namespace xgrad::io {
 namespace {
 
 constexpr const char *config_name = "/adapter_config.json",
-                     *weights_name = "/adapter_model.safetensors", *checksum_key = "xgrad_base";
+                     *weights_name = "/adapter_model.safetensors", *base_key = "xgrad_base";
 using Names = std::vector<std::string>;
 
 // A module of transformers with a matrix: rows of a Linear of nn::GPT.
@@ -138,7 +138,7 @@ AdapterConfig load_adapters(const std::string& folder, nn::GPT& model) {
     expected.push_back({module.key("lora_B"), {static_cast<std::size_t>(module.part.rows), rank}});
   }
   detail::check_fits(folder + ": the adapters do not fit the model", expected, {&file, 1}, {});
-  const auto sum = file.metadata().find(checksum_key);
+  const auto sum = file.metadata().find(base_key);
   check<FileError>(
       sum == file.metadata().end() || sum->second == base_checksum(nn::state_dict(model)),
       "{}: its adapters were trained to other weights than this model's", folder);
@@ -167,7 +167,7 @@ void save_adapters(const std::string& folder, const nn::GPT& model, const std::s
   const auto& [first_name, first] = *adapted.begin();
   const Size rank = first->lora_B.size(1);
   TensorFile content{
-      .metadata = {{"format", "pt"}, {checksum_key, base_checksum(nn::state_dict(model))}}};
+      .metadata = {{"format", "pt"}, {base_key, base_checksum(nn::state_dict(model))}}};
   Names names;
   std::set<std::string> last;  // the last parts of names
   for (const Module& module : modules_of(model.config)) {

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Writes pretrained/adapters_llama and pretrained/adapters_gpt2: adapters as HuggingFace's PEFT saves them, and what they compute.
+"""Writes pretrained/adapters_*: adapters as HuggingFace's PEFT saves them for models in pretrained/, and what they compute.
 
   tests/golden/adapters.py        (needs torch, transformers 5, peft and safetensors: a virtual environment)
 
 A folder has adapter_config.json, adapter_model.safetensors and expected.safetensors: ids (B, T), f32.logits, and in float64
 logits, merged.NAME of each weight that has adapters, and losses (20,) and after.KEY of each matrix in 20 steps of AdamW on ids.
-The base of the first is in its folder base/, of the second pretrained/gpt2.
 """
 import json
 import pathlib
@@ -17,20 +16,19 @@ from transformers import AutoModelForCausalLM
 exec((pathlib.Path(__file__).resolve().parent / "pretrained.py").read_text().split("\ntorch.manual_seed")[0])
 
 
-def write_adapters(name, base, config):
-    """`base`: of the adapters in folder `name`, as their configuration says."""
-    folder = HERE / "pretrained" / name
-    path = folder / base if (folder / base).exists() else folder.parent / base
-    model = get_peft_model(AutoModelForCausalLM.from_pretrained(path), LoraConfig(task_type="CAUSAL_LM", **config)).eval()
+def write_adapters(base, **config):
+    folder = HERE / "pretrained" / ("adapters_" + base)
+    model = AutoModelForCausalLM.from_pretrained(HERE / "pretrained" / base)
+    model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **config)).eval()
+    adapters = {key: p for key, p in model.named_parameters() if "lora_" in key}
     with torch.no_grad():
-        for key, p in model.named_parameters():
-            if "lora_" in key:  # B is zeros at first
-                p.copy_(torch.randn_like(p) * 0.3)
+        for p in adapters.values():  # B is zeros at first
+            p.copy_(torch.randn_like(p) * 0.3)
     model.peft_config["default"].base_model_name_or_path = base
     model.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)
     written = json.loads((folder / "adapter_config.json").read_text())
-    written["target_modules"] = sorted(written["target_modules"])  # a set
+    written["target_modules"].sort()  # of a set
     (folder / "adapter_config.json").write_text(json.dumps(written, indent=2) + "\n")
 
     ids = torch.randint(0, model.config.vocab_size, (2, 9))
@@ -43,15 +41,13 @@ def write_adapters(name, base, config):
             module.forward = rms_norm.__get__(module)
         if type(module).__name__.endswith("RotaryEmbedding"):
             module.forward = rotation.__get__(module)
-    model.double()
-    logits = model(ids).logits
-    golden.add("logits", logits)
+    golden.add("logits", model.double()(ids).logits)
     model.merge_adapter()
     for key, p in model.base_model.model.named_parameters():
         if ".base_layer.weight" in key:
             golden.add("merged." + key.replace(".base_layer", ""), p)
     model.unmerge_adapter()
-    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01, weight_decay=0.1)
+    optimizer = torch.optim.AdamW(adapters.values(), lr=0.01, weight_decay=0.1)
     losses = []
     for _ in range(20):
         optimizer.zero_grad()
@@ -62,16 +58,9 @@ def write_adapters(name, base, config):
     golden.add("losses", torch.stack(losses))
     for key, p in get_peft_model_state_dict(model).items():
         golden.add("after." + key, p)
-    print(f"{name}: losses {losses[0].item():.9f} ... {losses[-1].item():.9f}, {golden.write()} bytes")
+    print(f"{base}: losses {losses[0].item():.9f} ... {losses[-1].item():.9f}, {golden.write()} bytes")
 
 
 torch.manual_seed(2)
-llama = LlamaForCausalLM(LlamaConfig(vocab_size=11, hidden_size=8, intermediate_size=10, num_attention_heads=4, num_key_value_heads=2,
-                                     num_hidden_layers=2, max_position_embeddings=16, bos_token_id=None, eos_token_id=None))
-with torch.no_grad():
-    for p in llama.parameters():
-        p.add_(torch.randn_like(p) * 0.2)
-llama.save_pretrained(HERE / "pretrained/adapters_llama/base")
-(HERE / "pretrained/adapters_llama/base/generation_config.json").unlink()
-write_adapters("adapters_llama", "base", dict(r=3, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"]))
-write_adapters("adapters_gpt2", "gpt2", dict(r=2, lora_alpha=5, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True, use_rslora=True))
+write_adapters("llama", r=3, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"])
+write_adapters("gpt2", r=2, lora_alpha=5, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True, use_rslora=True)
