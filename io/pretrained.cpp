@@ -91,6 +91,15 @@ class Section {
   const Json& json_;
 };
 
+struct Family {
+  const char *name, *architecture;
+};
+constexpr Family families[] = {{"gpt2", "GPT2LMHeadModel"},
+                               {"llama", "LlamaForCausalLM"},
+                               {"mistral", "MistralForCausalLM"},
+                               {"qwen2", "Qwen2ForCausalLM"},
+                               {"qwen3", "Qwen3ForCausalLM"}};
+
 // Sizes that every configuration has, with their keys.
 struct SizeKey {
   const char *gpt2, *llama;
@@ -163,29 +172,34 @@ nn::RotaryOptions read_rotary(const Section& file) {
   return rotary;
 }
 
-// Rejects layers in which a position does not see all before it.  The defaults are transformers'.
-void check_no_window(const Section& file, const nn::GPTConfig& c, bool qwen2) {
+// The window of all layers; 0 if it has no effect.  The defaults are transformers'.
+Size read_window(const Section& file, const nn::GPTConfig& c, bool qwen) {
   const char* const key = "sliding_window";
-  const bool none = (qwen2 && !file.flag("use_sliding_window", false)) ||
+  const bool none = (qwen && !file.flag("use_sliding_window", false)) ||
                     (file.has(key) && file.find(key) == nullptr);
-  const bool slides = !none && std::cmp_less(file.size(key, 4096), c.block_size);
-  const Json* const types = qwen2 ? file.find("layer_types") : nullptr;
-  if (types != nullptr) {
-    for (const Json& type : types->as<JsonArray>() ? *types->as<JsonArray>() : JsonArray{*types})
-      file.supported(
-          type == Json("full_attention") || (type == Json("sliding_attention") && !none && !slides),
-          "layer_types", "full_attention in every layer");
-  } else if (const Json* const first = file.find("max_window_layers"); slides && qwen2) {
-    const auto layers = first == nullptr ? std::optional(28.0) : first->number();
-    file.supported(
-        layers >= static_cast<double>(c.n_layer), "max_window_layers",
-        fmt::format("{} and more with use_sliding_window, so that no layer slides", c.n_layer));
-  } else {
-    file.supported(!slides, key,
-                   fmt::format("null, or at least max_position_embeddings, {}, which may be "
-                               "lowered to it for shorter texts",
-                               c.block_size));
+  const Size window = none ? 0 : file.size(key, 4096);
+  const bool slides = !none && window < c.block_size;
+  if (const Json* const types = qwen ? file.find("layer_types") : nullptr) {
+    const JsonArray list = types->as<JsonArray>() ? *types->as<JsonArray>() : JsonArray{*types};
+    const Json full("full_attention"), sliding("sliding_attention");
+    const auto layers = static_cast<Size>(std::ranges::count(list, sliding));
+    file.supported(std::ranges::all_of(
+                       list, [&](const Json& t) { return t == full || (t == sliding && !none); }) &&
+                       (!slides || layers == 0 || layers == c.n_layer),
+                   "layer_types",
+                   "full_attention in every layer, or, with use_sliding_window and a "
+                   "sliding_window, sliding_attention in every layer");
+    return slides && layers > 0 ? window : 0;
   }
+  if (slides && qwen) {  // the layers after the first max_window_layers slide
+    const Json* const value = file.find("max_window_layers");
+    const double first = value == nullptr ? 28.0 : value->number().value_or(0.5);
+    const bool all_full = first >= static_cast<double>(c.n_layer);
+    file.supported(all_full || first == 0, "max_window_layers",
+                   fmt::format("0, and {} and more: all layers slide or none", c.n_layer));
+    return all_full ? 0 : window;
+  }
+  return slides ? window : 0;
 }
 
 nn::GPTConfig read_llama(const Section& file, const std::string& type) {
@@ -194,17 +208,19 @@ nn::GPTConfig read_llama(const Section& file, const std::string& type) {
                  "silu, also as swish");
   nn::GPTConfig c = nn::GPTConfig::llama(read_sizes(file, false));
   c.n_kv_head = file.size("num_key_value_heads", c.n_head);
-  c.head_dim = file.find("head_dim") == nullptr ? 0 : file.size("head_dim");
+  if (file.find("head_dim") != nullptr || type == "qwen3")
+    c.head_dim = file.size("head_dim", 128);
   c.n_inner = file.size("intermediate_size");
   c.rotary = read_rotary(file);
   c.norm_eps = file.number("rms_norm_eps", 1e-6);
-  if (type == "llama") {
+  c.qk_norm = type == "qwen3";
+  c.qkv_bias = type == "qwen2";
+  if (type == "llama" || c.qk_norm)
     c.qkv_bias = c.proj_bias = file.flag("attention_bias", false);
+  if (type == "llama")
     c.mlp_bias = file.flag("mlp_bias", false);
-  } else {
-    c.qkv_bias = type == "qwen2";
-    check_no_window(file, c, type == "qwen2");
-  }
+  else
+    c.sliding_window = read_window(file, c, type != "mistral");
   c.tied = file.flag("tie_word_embeddings", false);
   return c;
 }
@@ -227,8 +243,8 @@ nn::GPTConfig read_pretrained_config(const std::string& path) {
 nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path) {
   const Section file(path, json);
   const std::string type = file.text("model_type");
-  file.supported(type == "gpt2" || type == "llama" || type == "mistral" || type == "qwen2",
-                 "model_type", "gpt2, llama, mistral and qwen2");
+  file.supported(std::ranges::any_of(families, [&](const Family& f) { return type == f.name; }),
+                 "model_type", "gpt2, llama, mistral, qwen2 and qwen3");
   if (file.find("quantization_config") != nullptr)
     fail<FileError>(
         "{}: quantization_config asks for quantised weights; supported: F16, BF16, "
@@ -248,7 +264,13 @@ nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path) {
 
 std::string pretrained_family(const nn::GPTConfig& c) {
   const bool qkv = c.qkv_bias.value_or(c.bias), proj = c.proj_bias.value_or(c.bias),
-             mlp = c.mlp_bias.value_or(c.bias), swiglu = c.activation == nn::Activation::swiglu;
+             mlp = c.mlp_bias.value_or(c.bias), swiglu = c.activation == nn::Activation::swiglu,
+             slides = c.sliding_window > 0;
+  const char* const family = !c.rotary              ? "gpt2"
+                             : c.qk_norm            ? "qwen3"
+                             : qkv && !proj && !mlp ? "qwen2"
+                             : slides               ? "mistral"
+                                                    : "llama";
   std::string wrong;
   const auto need = [&](bool has, const char* option) {
     if (!has)
@@ -258,17 +280,22 @@ std::string pretrained_family(const nn::GPTConfig& c) {
     need(c.rotary->pairs == nn::RotaryPairs::half, "rotary.pairs (half)");
     need(c.norm == nn::NormKind::rms, "norm (rms)");
     need(swiglu, "activation (swiglu)");
+    need(!c.qk_norm || !mlp, "mlp_bias with qk_norm (false)");
+    need(!slides || c.qk_norm || !mlp, "mlp_bias with sliding_window (false)");
+    need(!slides || c.qk_norm || !proj, "proj_bias with sliding_window (false)");
   } else {
     need(c.norm == nn::NormKind::layer, "norm (layer)");
     need(!swiglu, "activation (gelu, gelu_tanh)");
     need(c.kv_heads() == c.n_head, "n_kv_head (n_head)");
     need(c.n_head * c.head_width() == c.n_embd, "head_dim (n_embd / n_head)");
+    need(!slides, "sliding_window (0)");
+    need(!c.qk_norm, "qk_norm (false)");
   }
   check<ValueError>(wrong.empty(),
                     "pretrained: no family with {} positions has this model's {}; in parentheses "
                     "is what {}",
                     c.rotary ? "rotary" : "learned", wrong, c.rotary ? "they have" : "gpt2 has");
-  return !c.rotary ? "gpt2" : qkv && !proj && !mlp ? "qwen2" : "llama";
+  return family;
 }
 
 std::string format_pretrained_config(const nn::GPTConfig& config) {
@@ -277,11 +304,9 @@ std::string format_pretrained_config(const nn::GPTConfig& config) {
 }
 std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
   const std::string family = pretrained_family(c);
-  const bool gpt2 = family == "gpt2", qwen2 = family == "qwen2";
-  const char* const architecture = gpt2    ? "GPT2LMHeadModel"
-                                   : qwen2 ? "Qwen2ForCausalLM"
-                                           : "LlamaForCausalLM";
-  JsonObject json{{"architectures", JsonArray{Json(architecture)}},
+  const bool gpt2 = family == "gpt2", qwen = family.starts_with("qwen");
+  const auto known = std::ranges::find(families, family, &Family::name);
+  JsonObject json{{"architectures", JsonArray{Json(known->architecture)}},
                   {"model_type", family},
                   {"torch_dtype", "float32"},
                   {"tie_word_embeddings", c.tied},
@@ -302,13 +327,18 @@ std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
   json.emplace_back("num_key_value_heads", c.kv_heads());
   json.emplace_back("head_dim", c.head_width());
   json.emplace_back("attention_dropout", c.dropout);
-  if (qwen2) {
-    json.emplace_back("use_sliding_window", false);
-  } else {
+  if (qwen)
+    json.emplace_back("use_sliding_window", c.sliding_window > 0);
+  if (c.sliding_window > 0) {
+    json.emplace_back("sliding_window", c.sliding_window);
+    if (qwen)  // the first layer that slides
+      json.emplace_back("max_window_layers", std::uint64_t{0});
+  }
+  if (family == "llama" || family == "qwen3")
     json.emplace_back("attention_bias",
                       c.qkv_bias.value_or(c.bias) || c.proj_bias.value_or(c.bias));
+  if (family == "llama")
     json.emplace_back("mlp_bias", c.mlp_bias.value_or(c.bias));
-  }
   // The form of transformers before version 5, which reads it as well.
   const nn::RotaryOptions& rotary = *c.rotary;
   const bool llama3 = rotary.original_max_position_embeddings > 0;
@@ -330,7 +360,7 @@ constexpr std::size_t fewest_layer_tensors = 9;
 
 std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
   const std::string family = pretrained_family(c);
-  const bool gpt2 = family == "gpt2", llama = family == "llama";
+  const bool gpt2 = family == "gpt2";
   const std::size_t C = c.n_embd, D = c.head_width(), HD = c.n_head * D, GD = c.kv_heads() * D,
                     F = c.inner_width();
   const bool qkv = c.qkv_bias.value_or(c.bias), proj = c.proj_bias.value_or(c.bias),
@@ -367,7 +397,12 @@ std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
     layer(h + "ln_1", {{l + "input_layernorm", C}}, 0, gpt2, c.bias);
     layer(h + "attn.c_attn", {{attn + "q_proj", HD}, {attn + "k_proj", GD}, {attn + "v_proj", GD}},
           C, gpt2 || qkv || proj, qkv);
-    layer(h + "attn.c_proj", {{attn + "o_proj", C}}, HD, gpt2 || proj || (llama && qkv), proj);
+    layer(h + "attn.c_proj", {{attn + "o_proj", C}}, HD, gpt2 || proj || (qkv && family != "qwen2"),
+          proj);
+    if (c.qk_norm) {
+      layer(h + "attn.q_norm", {{attn + "q_norm", D}}, 0);
+      layer(h + "attn.k_norm", {{attn + "k_norm", D}}, 0);
+    }
     layer(h + "ln_2", {{l + "post_attention_layernorm", C}}, 0, gpt2, c.bias);
     layer(h + "mlp.c_fc", {{l + "mlp.up_proj", F}}, C, gpt2 || mlp, mlp);
     if (!gpt2)

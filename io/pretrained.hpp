@@ -5,8 +5,8 @@
 //   nn::GPT model = io::load_pretrained("smollm2-135m");
 //   io::save_pretrained("mine", model, false, io::read_pretrained_metadata("smollm2-135m"));
 //
-// The families are gpt2, llama (also SmolLM; mistral if its window has no effect) and qwen2, by
-// config.json's model_type.  Configuration settings that nn::GPTConfig lacks are rejected by name.
+// The families are gpt2, llama (also SmolLM), mistral, qwen2 and qwen3, by config.json's
+// model_type.  Configuration settings that nn::GPTConfig lacks are rejected by name.
 
 #include <cstddef>
 #include <cstdint>

@@ -30,6 +30,8 @@ const GPTConfig& checked(const GPTConfig& c, const char* caller) {
                     "{}: dropout is {}; a probability is in [0, 1]", caller, c.dropout);
   check<ValueError>(c.norm_eps > 0 && std::isfinite(c.norm_eps), "{}: norm_eps {} must be positive",
                     caller, c.norm_eps);
+  check<ValueError>(c.sliding_window >= 0, "{}: sliding_window is {}; it must be 0 or above",
+                    caller, c.sliding_window);
   if (c.rotary)
     RotaryEmbedding(2, arange_indices(0, 1), *c.rotary);  // for its errors
   return c;
@@ -44,9 +46,15 @@ static Size checked_qkv_width(const GPTConfig& c) {
   return (c.n_head + 2 * c.kv_heads()) * c.head_width();
 }
 
+static std::optional<RMSNorm> head_norm(const GPTConfig& c) {
+  return c.qk_norm ? std::optional(RMSNorm({c.head_width()}, c.norm_eps)) : std::nullopt;
+}
+
 CausalSelfAttention::CausalSelfAttention(const GPTConfig& c)
     : c_attn(c.n_embd, checked_qkv_width(c), c.qkv_bias.value_or(c.bias)),
       c_proj(c.n_head * c.head_width(), c.n_embd, c.proj_bias.value_or(c.bias)),
+      q_norm(head_norm(c)),
+      k_norm(head_norm(c)),
       n_head(c.n_head),
       n_kv_head(c.kv_heads()),
       dropout(c.dropout) {}
@@ -63,7 +71,7 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache,
   return all_or_nothing({cache, cache == nullptr ? 0u : 1u}, [&] {
     const Tensor qkv = c_attn(x);  // (B, T, (H + 2G) D)
     const auto attended = [&] {
-      if (rotate != nullptr || n_kv_head != n_head || (cache != nullptr && first_key))
+      if (rotate != nullptr || n_kv_head != n_head || q_norm || (cache != nullptr && first_key))
         return grouped(qkv, p, cache, rotate, first_key);
       return cache == nullptr ? causal_self_attention(qkv, n_head, p, first_key)
                               : causal_self_attention(qkv, n_head, *cache);
@@ -86,6 +94,10 @@ Tensor CausalSelfAttention::grouped(const Tensor& qkv, double p, KeyValueCache* 
     return transpose(reshape(narrow(qkv, -1, first * D, n * D), {B, T, n, D}), 1, 2);
   };
   Tensor q = heads(0, H), k = heads(H, G), v = heads(H + G, G);
+  if (q_norm) {
+    q = (*q_norm)(q);
+    k = (*k_norm)(k);
+  }
   if (rotate != nullptr) {
     q = (*rotate)(q);
     k = (*rotate)(k);
@@ -303,7 +315,7 @@ Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches,
                      to_string(idx.shape()), config.block_size,
                      held == 0 ? "" : fmt::format(", less {} in the caches", held));
   Indices positions = arange_indices(held, held + idx.size(1));
-  std::optional<Indices> first_key;  // (B, 1, T)
+  std::optional<Indices> first_key;  // (B, 1, T) or (T,)
   if (first) {
     if (first->dim() > 2 || broadcast_shapes(first->shape(), idx.shape(), "GPT") != idx.shape())
       fail<ShapeError>("GPT: first is {}; it must broadcast to idx, {}", to_string(first->shape()),
@@ -312,6 +324,12 @@ Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches,
                       "GPT: a first position is below 0, or after the position that it is for");
     positions = unsqueeze(positions - *first, -2);
     first_key = unsqueeze(expand(*first, idx.shape()), 1);
+  }
+  // The cache holds all keys: those before the window are hidden.
+  const Size end = held + idx.size(1), window = config.sliding_window;
+  if (window > 0 && end > window) {
+    const Indices seen = arange_indices(held - window + 1, end - window + 1);
+    first_key = first_key ? where(seen > *first_key, seen, *first_key) : seen;
   }
   Tensor x = [&] {
     const Scope scope("embeddings");
@@ -400,9 +418,8 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, std::span<Generat
                     counted(generators.size(), "generator", "generators"),
                     counted(B, "sequence", "sequences"));
   std::vector<Size> padding = options.left_padding;
-  check<ValueError>(padding.empty() || padding.size() == B,
-                    "generate: left_padding has {} for {}", counted(padding.size(), "size", "sizes"),
-                    counted(B, "sequence", "sequences"));
+  check<ValueError>(padding.empty() || padding.size() == B, "generate: left_padding has {} for {}",
+                    counted(padding.size(), "size", "sizes"), counted(B, "sequence", "sequences"));
   for (const Size n : padding)
     check<ValueError>(n >= 0 && n < idx.size(1),
                       "generate: left_padding is {} of {} positions; a sequence needs a token", n,

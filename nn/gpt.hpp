@@ -1,5 +1,5 @@
 #pragma once
-// Decoders of the GPT-2 and Llama families, and their parts.
+// Decoders of the GPT-2, Llama and Qwen families, and their parts.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +35,10 @@ struct GPTConfig {
   Size head_dim = 0;   ///< 0: n_embd / n_head
   Size n_inner = 0;    ///< width of the feed-forward part; 0: 4 n_embd
   std::optional<RotaryOptions> rotary = {};  ///< none: positions are learned
+  Size sliding_window = 0;  ///< a position sees itself and the window - 1 before it; 0: all
   NormKind norm = NormKind::layer;
   double norm_eps = 1e-5;
+  bool qk_norm = false;  ///< RMSNorm of each head's queries and keys, before rotation: Qwen3
   Activation activation = Activation::gelu;
   std::optional<bool> qkv_bias = {};   ///< of queries, keys and values; none: as `bias`
   std::optional<bool> proj_bias = {};  ///< of the attention's result; none: as `bias`
@@ -65,8 +67,8 @@ struct GPTConfig {
 };
 
 /// The configuration.  ValueError, beginning with `caller`, if a size is 0, n_head does not divide
-/// n_embd (without head_dim), n_kv_head does not divide n_head, norm_eps is not positive, or a
-/// rotated head has an odd width; others as of RotaryEmbedding.
+/// n_embd (without head_dim), n_kv_head does not divide n_head, norm_eps is not positive,
+/// sliding_window is negative, or a rotated head has an odd width; others as of RotaryEmbedding.
 const GPTConfig& checked(const GPTConfig& config, const char* caller = "GPT");
 
 // The pre-norm transformer block of GPT-2 and Llama, with nanoGPT's names and order of draws.
@@ -77,8 +79,9 @@ const GPTConfig& checked(const GPTConfig& config, const char* caller = "GPT");
 /// queries and keys by x's own positions.  first_key is that of AttentionOptions, for scores (B, H,
 /// T, S).
 struct CausalSelfAttention {
-  Linear c_attn;  ///< C -> (H + 2G) D: queries, keys, values
-  Linear c_proj;  ///< HD -> C
+  Linear c_attn;                          ///< C -> (H + 2G) D: queries, keys, values
+  Linear c_proj;                          ///< HD -> C
+  std::optional<RMSNorm> q_norm, k_norm;  ///< over the D channels of a head, if qk_norm
   Size n_head, n_kv_head;
   double dropout;  ///< of the attention weights and of the result
   bool training = true;
@@ -92,6 +95,8 @@ struct CausalSelfAttention {
   static void visit(auto& self, auto&& v) {
     v("c_attn", self.c_attn);
     v("c_proj", self.c_proj);
+    v("q_norm", self.q_norm);
+    v("k_norm", self.k_norm);
     v("training", self.training);
   }
 

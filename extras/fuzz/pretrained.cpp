@@ -38,18 +38,27 @@ void load_with(const xgrad::nn::GPTConfig& config, const std::string& file,
 void run(std::string_view bytes) {
   const xgrad::nn::GPTConfig sizes{
       .block_size = 4, .vocab_size = 5, .n_layer = 1, .n_head = 2, .n_embd = 4, .n_inner = 3};
-  for (const auto& config : {xgrad::nn::GPTConfig::gpt2(sizes), xgrad::nn::GPTConfig::llama(sizes)})
+  const auto llama = xgrad::nn::GPTConfig::llama(sizes);
+  auto qwen3 = llama;
+  qwen3.qk_norm = true;
+  for (const auto& config : {xgrad::nn::GPTConfig::gpt2(sizes), llama, qwen3})
     for (const char* const file :
          {"config.json", "generation_config.json", "model.safetensors.index.json"})
       load_with(config, file, bytes);
 }
 
 std::vector<std::string> seeds() {
-  const std::string llama = R"({"model_type":"llama","vocab_size":5,"max_position_embeddings":4,)"
-                            R"("num_attention_heads":2,"hidden_size":4,"intermediate_size":3,)";
+  const std::string sizes = R"("vocab_size":5,"max_position_embeddings":4,)"
+                            R"("num_attention_heads":2,"hidden_size":4,"intermediate_size":3,)",
+                    llama = R"({"model_type":"llama",)" + sizes;
   return {R"({"model_type":"gpt2","vocab_size":5,"n_positions":4,"n_layer":1,"n_head":2,)"
           R"("n_embd":4,"n_inner":3})",
           llama + R"("num_hidden_layers":1})",
+          R"({"model_type":"mistral","num_hidden_layers":1,"sliding_window":2,)" + sizes +
+              R"("rms_norm_eps":1e-5})",
+          R"({"model_type":"qwen3","num_hidden_layers":1,"head_dim":2,"use_sliding_window":true,)"
+          R"("sliding_window":3,"max_window_layers":0,)" +
+              sizes + R"("layer_types":["sliding_attention"]})",
           llama + R"("num_hidden_layers":1,"head_dim":2147483646,"rope_parameters":)"
                   R"({"rope_type":"llama3","rope_theta":1e308,"factor":1e-308,)"
                   R"("low_freq_factor":1,"high_freq_factor":1.0000001,)"

@@ -239,6 +239,52 @@ TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
   changed("num_hidden_layers", 1, "does not fit the model");
 }
 
+TEST_CASE("char_transformer: a pretrained Mistral and a Qwen3", "[pretrained]") {
+  const PretrainedFolder folder;
+  nn::GPTConfig mistral = nn::GPTConfig::llama(PretrainedFolder::sizes()), qwen3 = mistral;
+  mistral.sliding_window = 5;
+  qwen3.qk_norm = true;
+  qwen3.head_dim = 6;
+  for (const auto& [name, config] : {std::pair<std::string, nn::GPTConfig>("mistral", mistral),
+                                     std::pair<std::string, nn::GPTConfig>("qwen3", qwen3)}) {
+    INFO(name);
+    xgrad::manual_seed(7);
+    folder.save(name, config);
+    const nn::GPT model = io::load_pretrained(folder / name);
+    CHECK(model.config.sliding_window == config.sliding_window);
+    const std::string few = "the cat sat on mat 3,\nthe dog did not.\n";
+    write_bytes(folder / "few", few);
+    const std::size_t m = folder.tokens.encode(few).size();
+    CHECK(
+        value_after(ran(folder, {"eval", "--checkpoint", name, "--data", "few"}).out, "loss ") ==
+        Approx(model.loss(folder.row(few, 0, m - 1), folder.row(few, 1, m)).item()).epsilon(1e-6));
+    ran(folder, {"explain", "--checkpoint", name, "--prompt", few, "--overwrite"});
+    // Checkpoints keep windows and norms, those of adapters too.
+    for (const Arguments& adapters : {Arguments{}, {"--lora-rank", "2"}}) {
+      Arguments more = {"--init-from", name, "--block-size", "16"};
+      more.insert(more.end(), adapters.begin(), adapters.end());
+      const std::string run = "out-" + name + (adapters.empty() ? "" : "-adapters"),
+                        half = "half-" + run;
+      run_well(folder, tuned(overridden(more, {"--out", run})));
+      run_well(folder, tuned(overridden(
+                           more, {"--out", half, "--max-iters", "2", "--lr-decay-iters", "4"})));
+      run_well(folder, {"train", "--resume", half, "--max-iters", "4"});
+      for (const std::string& from : {run, half})
+        ran(folder, {"export", "--checkpoint", from, "--out", "new-" + from + "/"});
+      for (const char* const file : {"/config.json", "/model.safetensors"})
+        CHECK(read_bytes(folder / "new-" + run + file) ==
+              read_bytes(folder / "new-" + half + file));
+      const nn::GPT again = io::load_pretrained(folder / "new-" + run);
+      CHECK(again.config.sliding_window == config.sliding_window);
+      CHECK(again.config.qk_norm == config.qk_norm);
+    }
+    const auto sampled = [&](const std::string& from) {
+      return ran(folder, {"sample", from, "--tokens", "20", "--temperature", "0"}).out;
+    };
+    CHECK(sampled("out-" + name) == sampled("new-out-" + name));
+  }
+}
+
 TEST_CASE("char_transformer: bytes that a tokenizer does not know", "[pretrained]") {
   PretrainedFolder folder;
   auto parts = folder.tokens.parts();
@@ -305,7 +351,8 @@ TEST_CASE("char_transformer: folders of pretrained models that do not do", "[pre
   refused({"llama/config.json: ", "JSON"});
   write_bytes(folder / "llama/config.json", R"({"model_type": "mamba"})");
   refused(
-      {"llama/config.json: model_type is \"mamba\"; supported: gpt2, llama, mistral and qwen2"});
+      {"llama/config.json: model_type is \"mamba\"; supported: gpt2, llama, mistral, qwen2 and "
+       "qwen3"});
   fs::remove(folder / "llama/config.json");
   refused({"llama/config.json: "});
 }

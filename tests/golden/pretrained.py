@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Writes pretrained/: small random models as HuggingFace's transformers saves them, and what they compute.
 
-  tests/golden/pretrained.py      (needs torch, transformers 5 and safetensors: a virtual environment)
+  tests/golden/pretrained.py [NAME ...]      (needs torch, transformers 5 and safetensors: a virtual environment)
 
 A folder has config.json, model.safetensors and expected.safetensors: ids (B, T), f32.logits, and in float64 logits, loss (the
-mean of -log p of the next id) and grad.NAME of every weight.  transformers computes RMSNorm, rotations and the loss in float32
-whatever the model's dtype, so for float64 they are written out here.
+mean of -log p of the next id) and grad.NAME of every weight; with a window also greedy, the likeliest ids after the first 4 of
+the first row, (1, N).  With NAMEs, only these folders are written.  transformers computes RMSNorm, rotations and the loss in
+float32 whatever the model's dtype, so for float64 they are written out here.
 """
 import math
 import pathlib
@@ -13,7 +14,8 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
+from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.models.llama import modeling_llama
 from transformers.models.qwen2 import modeling_qwen2
 
@@ -43,13 +45,17 @@ def write(name, model, length):
     with torch.no_grad():
         for p in model.parameters():  # larger than the usual start, biases and norms too: nothing may hide
             p.add_(torch.randn_like(p) * 0.2)
+    ids = torch.randint(0, model.config.vocab_size, (2, length))
+    if sys.argv[1:] and name not in sys.argv[1:]:
+        return  # after its draws
     model.eval().save_pretrained(folder)
     (folder / "generation_config.json").unlink()
-    ids = torch.randint(0, model.config.vocab_size, (2, length))
     golden = Golden(folder / "expected.safetensors")
     golden.add("ids", ids)
     with torch.no_grad():
         golden.add("f32.logits", model(ids).logits)
+        if getattr(model.config, "sliding_window", None):
+            golden.add("greedy", model.generate(ids[:1, :4], max_new_tokens=12, do_sample=False)[:, 4:])
     for module in model.modules():
         if type(module).__name__.endswith("RMSNorm"):
             module.forward = rms_norm.__get__(module)
@@ -74,3 +80,6 @@ write("llama", LlamaForCausalLM(LlamaConfig(**sizes, num_hidden_layers=2, tie_wo
     "rope_type": "llama3", "rope_theta": 100.0, "factor": 4.0, "low_freq_factor": 0.2, "high_freq_factor": 3.0,
     "original_max_position_embeddings": 24})), 9)
 write("qwen2", Qwen2ForCausalLM(Qwen2Config(**sizes, num_hidden_layers=1, head_dim=2)), 9)
+write("mistral", MistralForCausalLM(MistralConfig(**sizes, num_hidden_layers=2, head_dim=4, sliding_window=3)), 9)
+write("qwen3", Qwen3ForCausalLM(Qwen3Config(**sizes, num_hidden_layers=2, head_dim=6, attention_bias=True, tie_word_embeddings=True,
+                                            use_sliding_window=True, sliding_window=5, max_window_layers=0)), 9)

@@ -30,7 +30,7 @@ using namespace xgrad;
 
 namespace {
 
-const char* const families[] = {"gpt2", "llama", "qwen2"};
+const char* const families[] = {"gpt2", "llama", "qwen2", "mistral", "qwen3"};
 
 std::string golden_folder(const std::string& name) {
   return source_dir + "/tests/golden/pretrained/" + name;
@@ -44,6 +44,11 @@ double relative_to(const Tensor& ours, const Tensor& expected) {
 
 Tensor next_token_loss(const nn::GPT& model, const Indices& ids) {
   return model.loss(ids.slice(1, 0, -1), ids.slice(1, 1, {}));
+}
+
+Indices greedy_text(const nn::GPT& model, const Indices& prompt, Size n) {
+  Generator generator(1);
+  return model.generate(prompt, n, generator, {.temperature = 0}).slice(1, prompt.size(1), {});
 }
 
 // The gradients of a model by the names of the pretrained files.
@@ -113,6 +118,16 @@ TEST_CASE("pretrained: logits, loss and gradients are those of transformers", "[
       INFO(name << " " << key);
       CHECK(relative_to(gradient, expected.tensor("grad." + key)) < 1e-9);
     }
+    if (wide.config.sliding_window > 0) {  // the text goes past it, with a cache and without
+      const Indices greedy = expected.indices("greedy");
+      const Indices prompt = ids.narrow(0, 0, 1).narrow(1, 0, 4);
+      REQUIRE(std::cmp_less(wide.config.sliding_window, greedy.size(1)));
+      CHECK(numbers(greedy_text(narrow, prompt, 12)) == numbers(greedy));
+      CHECK(numbers(greedy_text(wide, prompt, 12)) == numbers(greedy));
+      const NoGrad no_grad;
+      const Indices all = cat({prompt, greedy}, 1);
+      CHECK(numbers(wide(all).argmax(-1).slice(1, 3, -1)) == numbers(greedy));
+    }
     CHECK(expected.unused().empty());
   }
 }
@@ -147,6 +162,14 @@ TEST_CASE("pretrained: every option comes back", "[pretrained]") {
   const nn::GPTConfig sizes{
       .block_size = 8, .vocab_size = 7, .n_layer = 1, .n_head = 2, .n_embd = 4, .n_inner = 6};
   nn::GPTConfig biased = nn::GPTConfig::llama(sizes), qwen2 = biased, gpt2 = sizes;
+  nn::GPTConfig mistral = biased, qwen3 = biased;
+  mistral.sliding_window = 3;
+  mistral.head_dim = 6;
+  qwen3.qk_norm = qwen3.tied = true;
+  nn::GPTConfig qwen2_window = qwen2, qwen3_window = qwen3;
+  qwen2_window.qkv_bias = true;
+  qwen2_window.sliding_window = qwen3_window.sliding_window = 3;
+  qwen3_window.qkv_bias = qwen3_window.proj_bias = true;
   biased.qkv_bias = biased.proj_bias = biased.mlp_bias = true;
   biased.n_kv_head = 1;
   biased.head_dim = 6;
@@ -155,13 +178,21 @@ TEST_CASE("pretrained: every option comes back", "[pretrained]") {
   qwen2.qkv_bias = qwen2.tied = true;
   gpt2.tied = false;
   gpt2.norm_eps = 1e-4;
-  for (const nn::GPTConfig& config : {biased, qwen2, gpt2}) {
+  const std::pair<nn::GPTConfig, const char*> configs[] = {
+      {biased, "llama"}, {qwen2, "qwen2"},        {gpt2, "gpt2"},         {mistral, "mistral"},
+      {qwen3, "qwen3"},  {qwen2_window, "qwen2"}, {qwen3_window, "qwen3"}};
+  for (const auto& [config, family] : configs) {
+    INFO(family);
+    CHECK(io::pretrained_family(config) == family);
     const TemporaryFolder folder;
     nn::GPT model(config);
     for (Tensor p : nn::parameters(model))
       p.copy_(p + normal(p.shape(), 3, DType::float32));
     io::save_pretrained(folder / "x", model);
-    check_same_model(model, io::load_pretrained(folder / "x"));
+    const nn::GPT again = io::load_pretrained(folder / "x");
+    check_same_model(model, again);
+    CHECK(again.config.sliding_window == config.sliding_window);
+    CHECK(again.config.qk_norm == config.qk_norm);
   }
 }
 
@@ -214,11 +245,24 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   c.activation = nn::Activation::swiglu;
   c.head_dim = 4;
   refused(c, {"norm (layer), activation (gelu, gelu_tanh), head_dim"});
+  c = sizes;
+  c.sliding_window = 2;
+  c.qk_norm = true;
+  refused(c, {"learned positions has this model's sliding_window (0), qk_norm (false)"});
+  c = nn::GPTConfig::llama(sizes);
+  c.sliding_window = 2;
+  c.proj_bias = c.mlp_bias = true;
+  refused(c, {"mlp_bias with sliding_window (false), proj_bias with sliding_window (false)"});
+  c.qk_norm = true;
+  refused(c, {"this model's mlp_bias with qk_norm (false); in parentheses"});
   c = nn::GPTConfig::llama(sizes);
   c.rotary->pairs = nn::RotaryPairs::interleaved;
   c.norm = nn::NormKind::layer;
   c.activation = nn::Activation::gelu;
   refused(c, {"rotary positions", "rotary.pairs (half), norm (rms), activation (swiglu)"});
+  c = nn::GPTConfig::llama(sizes);
+  c.sliding_window = -1;
+  CHECK_THROWS_WITH(nn::GPT(c), ContainsSubstring("sliding_window is -1; it must be 0 or above"));
   // A state with other sizes than the configuration's, and a value that no file holds.
   const TemporaryFolder folder;
   nn::GPT model(nn::GPTConfig::llama(sizes));
@@ -353,6 +397,23 @@ TEST_CASE("pretrained: other names of supported options", "[pretrained]") {
     changes.emplace_back("use_sliding_window", true);
     loads("qwen2", changes);
   }
+  // The same windows in other words.
+  const io::JsonArray two_sliding{sliding, sliding};
+  loads("qwen3", {{"layer_types", two_sliding}, {"max_window_layers", std::uint64_t{1}}});
+  loads("qwen3", {{"layer_types", nullptr}});
+  loads("mistral", {{"layer_types", one_full}, {"max_window_layers", std::uint64_t{1}}});
+  Pretrained mistral_7b("mistral");
+  mistral_7b.config("sliding_window", "");
+  mistral_7b.config("max_position_embeddings", "4097");
+  CHECK(mistral_7b.load().config.sliding_window == 4096);
+  mistral_7b.config("max_position_embeddings", "4096");
+  CHECK(mistral_7b.load().config.sliding_window == 0);
+  Pretrained qwen3("qwen3");
+  qwen3.config("use_sliding_window", "");
+  qwen3.config("layer_types", "");
+  CHECK(qwen3.load().config.sliding_window == 0);
+  qwen3.config("head_dim", "");
+  check_contains(qwen3.error(), {"self_attn.q_norm.weight is (6,) here and (128,)"});
 }
 
 TEST_CASE("pretrained: weights of other formats are called by their names", "[pretrained]") {
@@ -578,7 +639,7 @@ TEST_CASE("pretrained: an unsupported configuration is rejected", "[pretrained]"
     check_contains(files.error(), {"config.json: "});
   };
   refused("llama", "model_type", "\"mixtral\"",
-          {"model_type is \"mixtral\"; supported: gpt2, llama, mistral and qwen2"});
+          {"model_type is \"mixtral\"; supported: gpt2, llama, mistral, qwen2 and qwen3"});
   refused("llama", "model_type", "", {"model_type is missing; supported"});
   refused("llama", "model_type", "[1]", {"model_type is [1]; it must be a text"});
   refused("qwen2", "quantization_config", R"({"quant_method": "awq"})",
@@ -620,23 +681,31 @@ TEST_CASE("pretrained: an unsupported configuration is rejected", "[pretrained]"
     check_contains(files.error(), parts);
   };
   const io::Json is_mistral = std::string("mistral");
-  refused_window(
-      "llama", {{"model_type", is_mistral}, {"sliding_window", std::uint64_t{15}}},
-      {"sliding_window is 15; supported: null, or at least max_position_embeddings, 16"});
-  refused_window("llama",
-                 {{"model_type", is_mistral}, {"max_position_embeddings", std::uint64_t{4097}}},
-                 {"sliding_window is missing; supported: null, or"});  // 4096, as in transformers
-  refused_window("qwen2",
-                 {{"use_sliding_window", true},
-                  {"layer_types", nullptr},
-                  {"max_window_layers", std::uint64_t{0}},
-                  {"sliding_window", std::uint64_t{15}}},
-                 {"max_window_layers is 0; supported: 1 and more with use_sliding_window"});
-  refused_window("qwen2",
-                 {{"use_sliding_window", true},
-                  {"sliding_window", std::uint64_t{15}},
-                  {"layer_types", io::JsonArray{std::string("sliding_attention")}}},
-                 {"supported: full_attention in every layer"});
+  for (const char* const bad : {"0", "-1", "2.5", "\"3\"", "[3]"})
+    refused_window("llama",
+                   {{"model_type", is_mistral}, {"sliding_window", io::parse_json(bad, 0, 4)}},
+                   {std::string("sliding_window is ") + bad, "a whole number from 1"});
+  // Windows in some of two layers.
+  const io::JsonArray some{std::string("full_attention"), std::string("sliding_attention")};
+  for (const std::string family : {"qwen2", "qwen3"}) {
+    const auto with = [&](io::JsonObject more) {
+      more.emplace_back("model_type", family);
+      more.emplace_back("use_sliding_window", true);
+      more.emplace_back("sliding_window", std::uint64_t{15});
+      return more;
+    };
+    for (const char* const bad : {"1", "-1", "1.5", "\"0\"", "true"})
+      refused_window("llama", with({{"max_window_layers", io::parse_json(bad, 0, 4)}}),
+                     {std::string("max_window_layers is ") + bad + "; supported: 0, and 2 and more",
+                      "all layers slide or none"});
+    for (const io::JsonArray& types :
+         {some, {some[1]}, {some[1], some[1], some[1]}, {some[1], std::string("chunked")}})
+      refused_window("llama", with({{"layer_types", types}}),
+                     {"layer_types is [", "supported: full_attention in every layer",
+                      "sliding_attention in every layer"});
+    refused_window("llama", {{"model_type", family}, {"layer_types", some}},
+                   {"layer_types is [", "with use_sliding_window and a sliding_window"});
+  }
   refused("qwen2", "layer_types", R"(["sliding_attention"])",
           {"sliding_attention", "supported: full_attention in every layer"});
 

@@ -40,7 +40,7 @@ std::vector<Kind> decoder_kinds() {
   grouped.mlp_bias = false;
   grouped.norm = nn::NormKind::rms;
   const GPTConfig llama = GPTConfig::llama(tiny_sizes);
-  GPTConfig llama3 = llama, linear = llama, qwen2 = llama;
+  GPTConfig llama3 = llama, linear = llama, qwen2 = llama, windows = tiny_sizes;
   llama3.n_kv_head = 1;
   llama3.head_dim = 6;
   llama3.qkv_bias = llama3.proj_bias = llama3.mlp_bias = true;
@@ -53,8 +53,17 @@ std::vector<Kind> decoder_kinds() {
   linear.tied = true;
   qwen2.n_kv_head = 2;
   qwen2.qkv_bias = true;
+  GPTConfig mistral = qwen2, qwen3 = qwen2;
+  windows.sliding_window = 3;  // learned positions
+  mistral.qkv_bias = false;
+  mistral.sliding_window = 2;
+  qwen3.qk_norm = true;
+  qwen3.head_dim = 6;
+  GPTConfig normed = windows;
+  normed.qk_norm = true;
   return {{"nanoGPT", tiny_sizes}, {"gpt2", gpt2},     {"grouped", grouped}, {"llama", llama},
-          {"llama3", llama3},      {"linear", linear}, {"qwen2", qwen2}};
+          {"llama3", llama3},      {"linear", linear}, {"qwen2", qwen2},     {"windows", windows},
+          {"mistral", mistral},    {"qwen3", qwen3},   {"normed", normed}};
 }
 
 nn::GPT lively(const GPTConfig& config, DType dtype = DType::float64) {
@@ -112,6 +121,10 @@ TEST_CASE("decoder: presets have the parameters of their family", "[gpt][decoder
         std::vector<std::string>{"transformer.h.0.mlp.c_fc.bias (5,)",
                                  "transformer.h.0.mlp.c_gate.bias (5,)",
                                  "transformer.h.0.mlp.c_proj.bias (8,)"});
+  CHECK(with([](GPTConfig& d) { d.qk_norm = true; }) ==
+        std::vector<std::string>{"transformer.h.0.attn.q_norm.weight (2,)",
+                                 "transformer.h.0.attn.k_norm.weight (2,)"});
+  CHECK(with([](GPTConfig& d) { d.sliding_window = 3; }).empty());
   c.head_dim = 6;
   CHECK(nn::GPT(c).h[0].attn.c_attn.weight.shape() == Shape{48, 8});
   CHECK(nn::GPT(c).h[0].attn.c_proj.weight.shape() == Shape{8, 24});
@@ -130,6 +143,7 @@ TEST_CASE("decoder: misshapen inputs are rejected", "[gpt][decoder]") {
   refused([](GPTConfig& c) { c.head_dim = 3; }, "heads of 3 channels cannot rotate in pairs");
   refused([](GPTConfig& c) { c.vocab_size = 0; }, "vocab_size 0");
   refused([](GPTConfig& c) { c.dropout = 2; }, "dropout is 2");
+  refused([](GPTConfig& c) { c.sliding_window = -3; }, "GPT: sliding_window is -3; it must be");
   const auto rotary = [](const nn::RotaryOptions& options) {
     return nn::RotaryEmbedding(4, {0}, options);
   };
@@ -170,6 +184,29 @@ TEST_CASE("decoder: positions matter, and later ones do not reach back", "[gpt][
     CHECK(allclose(model(decoder_ids.narrow(1, 0, 6)), all.narrow(1, 0, 6), 1e-12, 1e-12));
     const Tensor a = model.last_logits({{1, 2, 3}}), b = model.last_logits({{2, 1, 3}});
     CHECK((a - b).abs().max().item() > 1e-3);
+  }
+}
+
+TEST_CASE("decoder: a position sees its window", "[gpt][decoder]") {
+  for (auto& [name, config] : decoder_kinds()) {
+    INFO(name);
+    config.n_layer = 1;
+    const NoGrad no_grad;
+    const auto first_same = [&](Size window) {  // the first position that does not see token 0
+      config.sliding_window = window;
+      const nn::GPT model = lively(config);
+      const Tensor changed =
+          amax(abs(model({{1, 5, 3, 0, 6, 2, 2, 4}}) - model({{2, 5, 3, 0, 6, 2, 2, 4}})), {0, 2});
+      Size t = 0;
+      while (t < 8 && changed[t].item() > 0)
+        ++t;
+      CHECK(total(changed.slice(0, t, {})) == 0);
+      return t;
+    };
+    for (const Size window : {1, 2, 5, 7})
+      CHECK(first_same(window) == window);
+    for (const Size window : {0, 8, 10, 1000})
+      CHECK(first_same(window) == 8);
   }
 }
 

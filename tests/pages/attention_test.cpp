@@ -186,6 +186,30 @@ TEST_CASE("attention page: heads of grouped queries are counted through", "[page
   }
 }
 
+TEST_CASE("attention page: windows and norms of queries and keys are shown", "[pages]") {
+  for (nn::GPTConfig config : {small_gpt().config, nn::GPTConfig::llama({.block_size = 8,
+                                                   .vocab_size = 7,
+                                                   .n_layer = 2,
+                                                   .n_head = 4,
+                                                   .n_embd = 16,
+                                                   .n_kv_head = 2,
+                                                   .qk_norm = true})}) {
+    config.sliding_window = 3;
+    nn::GPT model(config);
+    nn::to(model, DType::float64);
+    const auto run = trace_attention([&] { return model.loss(some_ids, next_ids); }, {.item = 1});
+    REQUIRE(run.layers.size() == 2);
+    for (const pages::AttentionLayer& layer : run.layers) {
+      check_scores(layer);
+      const std::vector<double> weights = numbers(layer.weights);
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        const std::size_t s = i % 6, t = i / 6 % 6;
+        CHECK((weights[i] > 0) == (s <= t && t < s + 3));
+      }
+    }
+  }
+}
+
 TEST_CASE("attention page: layers of every kind are found", "[pages]") {
   manual_seed(3);
   const Tensor x = normal({2, 4, 6}, 9), w = normal({2, 4, 6}, 10);
