@@ -418,8 +418,9 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, std::span<Generat
                     counted(generators.size(), "generator", "generators"),
                     counted(B, "sequence", "sequences"));
   std::vector<Size> padding = options.left_padding;
-  check<ValueError>(padding.empty() || padding.size() == B, "generate: left_padding has {} for {}",
-                    counted(padding.size(), "size", "sizes"), counted(B, "sequence", "sequences"));
+  check<ValueError>(padding.empty() || padding.size() == B,
+                    "generate: left_padding has {} for {}", counted(padding.size(), "size", "sizes"),
+                    counted(B, "sequence", "sequences"));
   for (const Size n : padding)
     check<ValueError>(n >= 0 && n < idx.size(1),
                       "generate: left_padding is {} of {} positions; a sequence needs a token", n,
