@@ -181,15 +181,15 @@ Size read_window(const Section& file, const nn::GPTConfig& c, bool qwen) {
   const bool slides = !none && window < c.block_size;
   if (const Json* const types = qwen ? file.find("layer_types") : nullptr) {
     const JsonArray list = types->as<JsonArray>() ? *types->as<JsonArray>() : JsonArray{*types};
-    const Json full("full_attention"), sliding("sliding_attention");
-    const auto layers = static_cast<Size>(std::ranges::count(list, sliding));
-    file.supported(std::ranges::all_of(
-                       list, [&](const Json& t) { return t == full || (t == sliding && !none); }) &&
-                       (!slides || layers == 0 || layers == c.n_layer),
-                   "layer_types",
-                   "full_attention in every layer, or, with use_sliding_window and a "
-                   "sliding_window, sliding_attention in every layer");
-    return slides && layers > 0 ? window : 0;
+    const auto full = std::ranges::count(list, Json("full_attention")),
+               sliding = std::ranges::count(list, Json("sliding_attention"));
+    const bool all_slide = full == 0 && sliding == c.n_layer;
+    file.supported(
+        full + sliding == std::ssize(list) && (sliding == 0 || (!none && (!slides || all_slide))),
+        "layer_types",
+        "full_attention in every layer, or, with use_sliding_window and a "
+        "sliding_window, sliding_attention in every layer");
+    return slides && sliding > 0 ? window : 0;
   }
   if (slides && qwen) {  // the layers after the first max_window_layers slide
     const Json* const value = file.find("max_window_layers");

@@ -51,10 +51,9 @@ std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::strin
 void check_weights_kind(const std::string& path);
 
 /// Writes config.json, model.safetensors, in float32, and the texts of `metadata` into a folder,
-/// which is made if necessary.  Biases that the model lacks and its family has are zeros: a model
-/// with learned positions becomes a GPT-2.  Throws ValueError naming the options that no family
-/// has, and FileError if a file cannot be written, or exists unless `overwrite`; then nothing has
-/// been written.
+/// which is made if necessary.  The family is pretrained_family(); biases that the model lacks and
+/// its family has are zeros.  Throws ValueError naming the options that no family has, and FileError
+/// if a file cannot be written, or exists unless `overwrite`; then nothing has been written.
 void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite = false);
 void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite,
                      const Json& metadata);
@@ -84,7 +83,9 @@ nn::GPTConfig read_pretrained_config(const std::string& path);
 /// The same from parsed JSON; `path` names it in messages.
 nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path);
 
-/// The model_type that has these options.  ValueError naming those that no family has.
+/// The model_type that has these options: gpt2 for learned positions, qwen3 for qk_norm, qwen2 for
+/// biases of queries, keys and values alone, else mistral with a window, and llama without.
+/// ValueError naming options that no family has.
 std::string pretrained_family(const nn::GPTConfig& config);
 /// `ids` are its bos_token_id, eos_token_id and pad_token_id.  Null ones are written, too, because
 /// transformers has defaults for missing ones.

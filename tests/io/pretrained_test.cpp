@@ -699,7 +699,7 @@ TEST_CASE("pretrained: an unsupported configuration is rejected", "[pretrained]"
                      {std::string("max_window_layers is ") + bad + "; supported: 0, and 2 and more",
                       "all layers slide or none"});
     for (const io::JsonArray& types :
-         {some, {some[1]}, {some[1], some[1], some[1]}, {some[1], std::string("chunked")}})
+         {some, {some[1]}, {some[1], some[1], some[0]}, {some[1], std::string("chunked")}})
       refused_window("llama", with({{"layer_types", types}}),
                      {"layer_types is [", "supported: full_attention in every layer",
                       "sliding_attention in every layer"});
