@@ -23,6 +23,38 @@ constexpr std::uint32_t none = 0xFFFFFFFF;
 
 using IdsByBytes = std::unordered_map<std::string_view, std::uint32_t>;
 
+constexpr std::string_view space_mark = "\u2581";
+
+/// The character of valid UTF-8 that begins, or ends, at a place; empty if there is none.
+std::string_view character_at(std::string_view text, std::size_t begin) {
+  std::size_t end = std::min(begin + 1, text.size());
+  while (end < text.size() && (text[end] & 0xC0) == 0x80)
+    ++end;
+  return text.substr(begin, end - begin);
+}
+std::string_view character_before(std::string_view text, std::size_t end) {
+  std::size_t begin = end - std::min<std::size_t>(end, 1);
+  while (begin > 0 && (text[begin] & 0xC0) == 0x80)
+    --begin;
+  return text.substr(begin, end - begin);
+}
+
+/// Whether a text has a match.
+bool has(const PreTokenizer& matches, std::string_view text) {
+  bool found = false;
+  matches.cut(text, [&](std::string_view) { found = true; });
+  return found;
+}
+
+/// The length of the first word of a text, which the next U+2581 ends, or only one after another
+/// character.
+std::size_t word_length(std::string_view text, bool each) {
+  for (std::size_t at = 0; (at = text.find(space_mark, at + 1)) != std::string_view::npos;)
+    if (each || !text.substr(0, at).ends_with(space_mark))
+      return at;
+  return text.size();
+}
+
 /// Finds added tokens in a text, the longest first.
 class AddedTokens {
  public:
@@ -32,23 +64,32 @@ class AddedTokens {
     auto& as_long = by_length_[token.text.size()];
     as_long.emplace(token.text, std::move(token));
   }
-  /// Splits a text: plain() gets each part between added tokens, found() each token.  A special
-  /// token that stays text hides others within it.
+  /// Splits a text: plain() gets each part between added tokens, found() each token.  A token that
+  /// stays text hides others within it.
   template <class Plain, class Found>
   void split(std::string_view text, SpecialTokens special, const Plain& plain,
              const Found& found) const {
+    std::size_t begin = 0;  // of the part before the next token
     for (std::size_t i = 0; (i = text.find_first_of(first_bytes_, i)) != std::string_view::npos;) {
       const AddedToken* const token = at_beginning(text.substr(i));
-      if (token == nullptr || (token->special && special == SpecialTokens::as_text)) {
-        i += token == nullptr ? 1 : token->text.size();
+      std::size_t first = i, end = i += token == nullptr ? 1 : token->text.size();
+      if (token == nullptr || (token->special && special == SpecialTokens::as_text) ||
+          (token->single_word &&
+           (has(words_, character_before(text, first)) || has(words_, character_at(text, end)))))
         continue;
-      }
-      plain(text.substr(0, i));
-      found(token->id);
-      text.remove_prefix(i + token->text.size());
-      i = 0;
+      if (token->lstrip)
+        first = std::max(first, begin);
+      while (token->lstrip && first > begin && has(spaces_, character_before(text, first)))
+        first -= character_before(text, first).size();
+      while (token->rstrip && has(spaces_, character_at(text, end)))
+        end += character_at(text, end).size();
+      if (first > begin)
+        plain(text.substr(begin, first - begin));
+      if (first < end)  // else whitespace that the token before it has taken
+        found(token->id);
+      begin = end;
     }
-    plain(text);
+    plain(text.substr(begin));
   }
 
  private:
@@ -61,6 +102,9 @@ class AddedTokens {
 
   std::map<std::size_t, std::map<std::string, AddedToken, std::less<>>, std::greater<>> by_length_;
   std::string first_bytes_;
+  // Matches of Rust's \w and \s, which HuggingFace's tokenizers use here.
+  const PreTokenizer words_{{{R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200C}\x{200D}])", true, true}}};
+  const PreTokenizer spaces_{{{R"(\s)", true, true}}};
 };
 
 }  // namespace
@@ -69,21 +113,92 @@ struct BytePairs::Tables {
   explicit Tables(Parts all);
   Tables(const Tables&) = delete;  // they point to parts
 
+  /// Calls put() with the tokens that merging begins with.  Returns the number of bytes that have
+  /// none.
+  template <class Put>
+  std::size_t symbols(std::string_view text, const Put& put) const {
+    const std::uint32_t unk = parts.characters ? parts.characters->unk.value_or(none) : none;
+    const auto fallback = [&](char c) { return fallbacks[static_cast<unsigned char>(c)]; };
+    std::size_t dropped = 0;
+    bool unknown = false;  // an unk comes before the next token, but after bytes
+    for (std::size_t begin = 0, n = 1; begin < text.size(); begin += n) {
+      std::uint32_t id = byte_ids[static_cast<unsigned char>(text[begin])];
+      n = parts.characters ? character_at(text, begin).size() : 1;
+      const std::string_view symbol = text.substr(begin, n);
+      if (n > 1)
+        if (const auto at = character_ids.find(symbol); at != character_ids.end())
+          id = at->second;
+      if (id == none && std::ranges::find(symbol, none, fallback) == symbol.end()) {
+        for (const char c : symbol)
+          put(fallback(c));
+        continue;
+      }
+      if (unknown && (id != none || !parts.characters->fuse_unk))
+        put(unk);
+      unknown = id == none && unk != none;
+      if (id != none)
+        put(id);
+      else if (unk == none)
+        dropped += n;
+    }
+    if (unknown)
+      put(unk);
+    return dropped;
+  }
+
   /// The ids of a pre-token.
   void merge(std::string_view piece, std::vector<std::uint32_t>& ids) const {
     ids.clear();
-    for (const char c : piece)
-      if (const std::uint32_t id = byte_ids[static_cast<unsigned char>(c)]; id != none)
-        ids.push_back(id);
+    symbols(piece, [&](std::uint32_t id) { ids.push_back(id); });
     merge_pairs(ids, [&](std::uint32_t left, std::uint32_t right) {
       const auto at = merges.find(std::uint64_t{left} << 32 | right);
       return at == merges.end() ? Merge() : at->second;
     });
   }
 
+  /// A text with U+2581 for spaces and, as `spaces` says, before it; it may `begin` the whole text.
+  std::string marked(std::string_view text, bool begins) const {
+    using enum CharacterTokens::Spaces;
+    const auto spaces = parts.characters->spaces;
+    const bool has_one = text.starts_with(' ') || text.starts_with(space_mark);
+    std::string result;
+    if (!text.empty() &&
+        (spaces == prepended || (!has_one && (spaces == always || (spaces == first && begins)))))
+      result = space_mark;
+    for (const char c : text)
+      result += c == ' ' ? space_mark : std::string_view(&c, 1);
+    return result;
+  }
+  /// Whether a normalizer makes the marks.
+  bool marks_first() const {
+    return parts.characters && parts.characters->spaces <= CharacterTokens::Spaces::replaced;
+  }
+  std::string normal(std::string_view text) const {
+    const std::string result = parts.nfc ? nfc(text) : std::string(text);
+    return marks_first() ? marked(result, false) : result;
+  }
+
+  /// Calls piece() with the pre-tokens of a normalized text.
+  void cut(std::string_view text, bool begins,
+           const std::function<void(std::string_view)>& piece) const {
+    if (!parts.characters)
+      return pre_tokenizer.cut(text, piece);
+    const std::string all = marks_first() ? std::string(text) : marked(text, begins);
+    const bool split = parts.characters->split;
+    for (std::string_view rest = all; !rest.empty();) {
+      const std::size_t n = split || by_words ? word_length(rest, split) : rest.size();
+      piece(rest.substr(0, n));
+      rest.remove_prefix(n);
+    }
+  }
+
   const Parts parts;
   const PreTokenizer pre_tokenizer{parts.splits};
-  std::array<std::uint32_t, 256> byte_ids{};
+  std::array<std::uint32_t, 256> byte_ids{};   // of tokens of one byte
+  std::array<std::uint32_t, 256> fallbacks{};  // of "<0x00>" to "<0xFF>"
+  IdsByBytes character_ids;                    // of tokens of one longer character
+  std::vector<std::string> decoded;            // bytes of tokens with CharacterTokens
+  bool by_words = false;  // each word can be merged alone, which is faster: no merge joins two
   std::unordered_map<std::uint64_t, Merge> merges;
   IdsByBytes whole;                  // pre-tokens that are one token
   std::size_t text_size;             // BytePairs::text_size()
@@ -97,39 +212,75 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), text_size(parts.to
   const auto shown = [&](std::uint32_t id) {
     return fmt::format("'{}' (id {})", printable_name(tokens[id]), id);
   };
+  const auto& characters = parts.characters;
+  const auto written = [&](std::uint32_t id) {
+    return characters ? tokens[id] : written_token(tokens[id]);
+  };
+  if (characters)
+    decoded = tokens;
   std::unordered_set<std::string_view> texts;
   for (const AddedToken& token : parts.added) {
     const std::string name = printable_name(token.text);
-    const bool written = token.id < tokens.size() && token.text == written_token(tokens[token.id]);
-    check<ValueError>(written || (token.id < tokens.size() && token.text == tokens[token.id]),
+    const bool is_written = token.id < tokens.size() && token.text == written(token.id);
+    check<ValueError>(is_written || (token.id < tokens.size() && token.text == tokens[token.id]),
                       "BytePairs: the added token '{}' is not that of its id, {}", name, token.id);
     check<ValueError>(!is_added[token.id] && texts.insert(token.text).second,
                       "BytePairs: the added token '{}' is given twice", name);
     check<ValueError>(!token.text.empty() && utf8::is_valid(token.text.begin(), token.text.end()),
                       "BytePairs: the added token '{}' is empty, or not UTF-8", name);
     is_added[token.id] = true;
-    alone[token.id] = !written;
+    alone[token.id] = characters ? token.id >= characters->size : !is_written;
     AddedToken wanted = token;
-    if (token.normalized && parts.nfc)
-      wanted.text = nfc(token.text);
+    if (token.normalized)
+      wanted.text = normal(token.text);
+    if (characters)
+      decoded[token.id] = wanted.text;
     added[token.normalized ? 1 : 0].add(std::move(wanted));
+  }
+  if (characters) {
+    text_size = characters->size;
+    check<ValueError>(parts.splits.empty(), "BytePairs: a vocabulary of characters has no splits");
+    check<ValueError>(text_size <= tokens.size(), "BytePairs: characters.size is {} of {} tokens",
+                      text_size, tokens.size());
+    check<ValueError>(!characters->unk || *characters->unk < text_size,
+                      "BytePairs: unk is {}, but characters.size {}", *characters->unk, text_size);
   }
   IdsByBytes by_bytes;
   for (std::uint32_t id = 0; id < tokens.size(); ++id) {
+    check<ValueError>(id < text_size || is_added[id],
+                      "BytePairs: {} is no added token, but characters.size is {}", shown(id),
+                      text_size);
+    if (characters) {
+      check<ValueError>(utf8::is_valid(tokens[id].begin(), tokens[id].end()),
+                        "BytePairs: {} is not UTF-8", shown(id));
+      for (std::size_t at = 0; (at = decoded[id].find(space_mark, at)) != std::string::npos;)
+        decoded[id].replace(at, space_mark.size(), " ");
+    }
     if (alone[id])
       continue;
     if (const auto [at, is_new] = by_bytes.emplace(tokens[id], id); !is_new)
       fail<ValueError>("BytePairs: {} has the bytes of id {}", shown(id), at->second);
     // A file has all these names in one list and could not tell them apart.
-    if (!is_added[id] && texts.contains(written_token(tokens[id])))
+    if (!is_added[id] && texts.contains(written(id)))
       fail<ValueError>(
           "BytePairs: the added token '{}' is the written form of id {}: give it another text",
-          printable_name(written_token(tokens[id])), id);
+          printable_name(written(id)), id);
   }
   byte_ids.fill(none);
+  fallbacks.fill(none);
   for (const auto& [bytes, id] : by_bytes)
     if (bytes.size() == 1)
       byte_ids[static_cast<unsigned char>(bytes[0])] = id;
+    else if (characters && character_at(bytes, 0).size() == bytes.size())
+      character_ids.emplace(bytes, id);
+  for (std::size_t byte = 0; byte < 256 && characters; ++byte)
+    if (const auto at = by_bytes.find(fmt::format("<0x{:02X}>", byte)); at != by_bytes.end()) {
+      if (decoded[at->second] == at->first)
+        decoded[at->second] = static_cast<char>(byte);
+      fallbacks[byte] = characters->byte_fallback ? at->second : none;
+    }
+  by_words = characters && !parts.ignore_merges && character_ids.contains(space_mark) &&
+             (characters->unk || std::ranges::find(fallbacks, none) == fallbacks.end());
   std::vector<bool> in_merge(tokens.size());
   for (std::uint32_t rank = 0; rank < parts.merges.size(); ++rank) {
     const auto [left, right] = parts.merges[rank];
@@ -145,8 +296,9 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), text_size(parts.to
         merges.emplace(std::uint64_t{left} << 32 | right, Merge{rank, joined->second}).second,
         "BytePairs: merge {} is given twice", rank);
     in_merge[left] = in_merge[right] = in_merge[joined->second] = true;
+    by_words = by_words && word_length(joined->first, false) == joined->first.size();
   }
-  while (text_size > 0 && is_added[text_size - 1] && !in_merge[text_size - 1] &&
+  while (!characters && text_size > 0 && is_added[text_size - 1] && !in_merge[text_size - 1] &&
          (alone[text_size - 1] || tokens[text_size - 1].size() > 1))
     --text_size;
   // Bytes that merge to their own token need no entry in `whole`.
@@ -174,23 +326,27 @@ Ids BytePairs::encode(std::string_view utf8, SpecialTokens special) const {
   GrowingIds ids;
   ids.widen(static_cast<std::uint32_t>(std::max<std::size_t>(size(), 1) - 1));
   const auto token = [&](std::uint32_t id) { found.push_back(id); };
-  const auto plain = [&](std::string_view part) {
-    tables.pre_tokenizer.cut(part, [&](std::string_view piece) {
-      if (const auto at = tables.whole.find(piece); at != tables.whole.end()) {
-        found.push_back(at->second);
-      } else {
-        tables.merge(piece, merged);
-        found.insert(found.end(), merged.begin(), merged.end());
-      }
-      if (found.size() >= many)
-        ids.append(std::exchange(found, {}));
-    });
+  const auto piece = [&](std::string_view text_of_it) {
+    if (const auto at = tables.whole.find(text_of_it); at != tables.whole.end()) {
+      found.push_back(at->second);
+    } else {
+      tables.merge(text_of_it, merged);
+      found.insert(found.end(), merged.begin(), merged.end());
+    }
+    if (found.size() >= many)
+      ids.append(std::exchange(found, {}));
   };
+  const std::string_view all = text.empty() ? utf8 : text;
   tables.added[0].split(
-      text.empty() ? utf8 : text, special,
+      all, special,
       [&](std::string_view part) {
-        const std::string normal = tables.parts.nfc ? nfc(part) : "";
-        tables.added[1].split(tables.parts.nfc ? normal : part, special, plain, token);
+        const bool changes = tables.parts.nfc || tables.marks_first();
+        const std::string changed = changes ? tables.normal(part) : "";
+        const std::string_view normal = changes ? changed : part;
+        const auto plain = [&](std::string_view rest) {
+          tables.cut(rest, part.data() == all.data() && rest.data() == normal.data(), piece);
+        };
+        tables.added[1].split(normal, special, plain, token);
       },
       token);
   ids.append(found);
@@ -200,14 +356,25 @@ Ids BytePairs::encode(std::string_view utf8, SpecialTokens special) const {
 const std::string& BytePairs::bytes(std::int64_t id) const {
   check<ValueError>(id >= 0 && std::cmp_less(id, size()),
                     "BytePairs: id {} is outside a vocabulary of {} tokens", id, size());
-  return parts().tokens[static_cast<std::size_t>(id)];
+  const Tables& tables = *tables_;
+  return (tables.parts.characters ? tables.decoded
+                                  : tables.parts.tokens)[static_cast<std::size_t>(id)];
 }
 
 std::string BytePairs::decode(const Ids& ids) const {
   std::string result;
   for (std::size_t i = 0; i < ids.size(); ++i)
     result += bytes(ids[i]);
+  if (strips() && result.starts_with(' '))
+    result.erase(0, 1);
   return result;
+}
+
+std::size_t BytePairs::dropped_bytes(std::string_view utf8) const {
+  const auto dropped = [&](std::string_view text) {
+    return tables_->symbols(text, [](std::uint32_t) {});
+  };
+  return parts().characters ? dropped(tables_->marked(utf8, false)) : dropped(utf8);
 }
 
 std::optional<std::int64_t> BytePairs::find(std::string_view text) const {

@@ -1,5 +1,6 @@
 #pragma once
-// Byte-level byte-pair encoding: the vocabularies of GPT-2 and its successors, and learned ones.
+// Byte-pair encoding of bytes (GPT-2 and its successors, learned vocabularies) or characters (Llama
+// 2).
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +21,11 @@ namespace xgrad::text {
 struct AddedToken {
   std::string text;
   std::uint32_t id = 0;
-  bool special = true;      ///< a control token such as <|endoftext|>, not a word
-  bool normalized = false;  ///< searched for after normalization, in the remaining text
+  bool special = true;       ///< a control token such as <|endoftext|>, not a word
+  bool normalized = false;   ///< searched for after normalization, in the remaining text
+  bool lstrip = false;       ///< the whitespace before it belongs to it
+  bool rstrip = false;       ///< the whitespace after it belongs to it
+  bool single_word = false;  ///< not found beside letters, digits and other characters of words
 
   friend bool operator==(const AddedToken&, const AddedToken&) = default;
 };
@@ -30,10 +34,29 @@ struct AddedToken {
 /// other AddedTokens always becomes their token, except within the text of a special one.
 enum class SpecialTokens : std::uint8_t { as_text, recognised };
 
+/// The options of a vocabulary like Llama 2's, whose tokens are texts with U+2581 for spaces.
+struct CharacterTokens {
+  /// How a text's spaces become U+2581: by HuggingFace's normalizers Prepend and Replace, Replace
+  /// alone, or its pre_tokenizer Metaspace.  U+2581 is also put before each part between added
+  /// tokens (prepended; always, unless there is one) or only before a text (first).
+  enum class Spaces : std::uint8_t { prepended, replaced, never, first, always };
+
+  std::uint32_t size = 0;  ///< merging gives ids below it; the others are added tokens
+  Spaces spaces = Spaces::prepended;
+  bool split = false;         ///< Metaspace splits before each U+2581
+  bool byte_fallback = true;  ///< characters without a token become those of bytes, "<0x00>" ...
+  bool fuse_unk = false;      ///< ... or `unk`, once for all such characters in a row
+  std::optional<std::uint32_t> unk = {};  ///< none: they are dropped
+  bool strip = true;                      ///< decode() drops a space at the beginning
+
+  friend bool operator==(const CharacterTokens&, const CharacterTokens&) = default;
+};
+
 /// A vocabulary whose tokens are bytes (Sennrich, Haddow and Birch, arXiv:1508.07909; Radford et
-/// al. 2019).  A PreTokenizer splits a text; in each part, pairs of tokens are merged, the earliest
-/// merge of the list first, beginning with the tokens of single bytes.  Ids are those of
-/// HuggingFace's tokenizers with add_special_tokens=False.  Copies share their memory.
+/// al. 2019) or texts (CharacterTokens).  A text is split; in each part, pairs of tokens are
+/// merged, the earliest merge of the list first, beginning with the tokens of single bytes or
+/// characters. Ids are those of HuggingFace's tokenizers with add_special_tokens=False.  Copies
+/// share their memory.
 ///
 ///     const auto vocabulary = text::BytePairs::learn(utf8, 1024, {"<|endoftext|>"});
 ///     const text::Ids ids = vocabulary.encode(utf8);
@@ -46,19 +69,21 @@ class BytePairs {
  public:
   /// The definition of a vocabulary.
   struct Parts {
-    std::vector<std::string> tokens;  ///< bytes, by id
-    /// Pairs of ids, by rank; a pair becomes the token of its joined bytes.
+    std::vector<std::string> tokens;  ///< bytes or, with `characters`, texts, by id
+    /// Pairs of ids, by rank; a pair becomes the token of its joined bytes or texts.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> merges;
     std::vector<AddedToken> added;
-    std::vector<PatternSplit> splits = {{}};  ///< GPT-2's
-    bool nfc = false;                         ///< normalize a text to that form first
-    bool ignore_merges = false;               ///< do not merge a pre-token that is a token
+    std::vector<PatternSplit> splits = {{}};         ///< GPT-2's
+    bool nfc = false;                                ///< normalize a text to that form first
+    bool ignore_merges = false;                      ///< do not merge a pre-token that is a token
+    std::optional<CharacterTokens> characters = {};  ///< none: byte-level
 
     friend bool operator==(const Parts&, const Parts&) = default;
   };
 
   /// Throws ValueError, which names the token or the merge, if two tokens have the same bytes, if
-  /// an added one has the text of another's written_token(), or if a merge joins ids to no token.
+  /// an added one has the text of another's written_token(), or if a merge joins ids to no token;
+  /// and for CharacterTokens with `splits`, or whose `size` or `unk` is wrong.
   /// Bytes without a token are dropped from texts, as in HuggingFace's: SmolLM2 lacks some bytes
   /// that occur in no text.
   explicit BytePairs(Parts parts);
@@ -81,11 +106,16 @@ class BytePairs {
   /// The tokens of a text.  Bytes that are not UTF-8 become U+FFFD first (replace_invalid_utf8()).
   Ids encode(std::string_view utf8, SpecialTokens special = SpecialTokens::as_text) const;
 
+  /// The number of a text's bytes that encode() drops, because they have no tokens.
+  std::size_t dropped_bytes(std::string_view utf8) const;
+
   /// The bytes of ids, which may end within a character: Utf8Stream and replace_invalid_utf8() make
   /// them printable.  Throws ValueError for an id not below size().
   std::string decode(const Ids& ids) const;
-  /// The bytes of one token.  Throws ValueError as decode() does.
+  /// The bytes of one token, with spaces for U+2581.  Throws ValueError as decode() does.
   const std::string& bytes(std::int64_t id) const;
+  /// Whether decode() drops a space at the beginning.
+  bool strips() const { return parts().characters && parts().characters->strip; }
 
   /// The id of an added token: find("<|endoftext|>").
   std::optional<std::int64_t> find(std::string_view added) const;

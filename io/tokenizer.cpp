@@ -2,7 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string_view>
@@ -18,9 +20,11 @@ namespace xgrad::io {
 namespace {
 
 using text::AddedToken;
+using text::CharacterTokens;
 using text::PatternSplit;
 using Merges = std::vector<std::pair<std::string_view, std::string_view>>;
 using Parts = text::BytePairs::Parts;
+using Spaces = CharacterTokens::Spaces;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
 
@@ -67,14 +71,94 @@ void only(const Json& json, const char* key, std::initializer_list<std::string_v
                     fmt::join(values.begin(), values.end(), " or "));
 }
 
-/// Whether a normalizer is NFC.
-bool nfc_of(const Json& json) {
-  const auto& type = value<std::string>(json, "type");
-  if (type != "Sequence") {
-    only(json, "type", {R"("NFC")", R"("Sequence")"});
-    return true;
+/// The value of a key; null if it is missing or JSON's null.
+const Json* given(const Json& json, const char* key) {
+  const Json* const found = json.find(key);
+  return found == nullptr || found->as<std::nullptr_t>() != nullptr ? nullptr : found;
+}
+
+/// An optional true or false.
+bool flag(const Json& json, const char* key) {
+  only(json, key, {"null", "false", "true"});
+  const bool* const found = json.find<bool>(key);
+  return found != nullptr && *found;
+}
+
+// Parts of a tokenizer.json that are supported in these forms alone.
+constexpr std::array normalizers = {R"({"type":"NFC"})", R"({"type":"Prepend","prepend":"▁"})",
+                                    R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})"};
+constexpr std::array metaspaces = {  // by Spaces from `never` on; then older ones
+    R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"never"})",
+    R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"first"})",
+    R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always"})",
+    R"({"type":"Metaspace","replacement":"▁","add_prefix_space":true})"};
+constexpr std::array decoders = {R"({"type":"Replace","pattern":{"String":"▁"},"content":" "})",
+                                 R"({"type":"ByteFallback"})", R"({"type":"Fuse"})",
+                                 R"({"type":"Strip","content":" ","start":1,"stop":0})"};
+
+/// The place of the form whose values a part has.
+std::size_t form_of(const Json& part, std::span<const char* const> forms) {
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    const Json form = parse_json(forms[i]);
+    if (std::ranges::all_of(*form.as<JsonObject>(), [&](const auto& entry) {
+          const Json* const found = part.find(entry.first);
+          return found != nullptr && *found == entry.second;
+        }))
+      return i;
   }
-  return std::ranges::count_if(value<JsonArray>(json, "normalizers"), nfc_of) > 0;
+  fail<ValueError>("{} is not supported; {} is", printable_name(format_json(part)),
+                   fmt::join(forms, " or "));
+}
+
+/// Calls f with each part of a Sequence, or with the only one.
+void each_part(const Json& json, const char* key, const std::function<void(const Json&)>& f) {
+  if (value<std::string>(json, "type") != "Sequence")
+    return f(json);
+  for (const Json& part : value<JsonArray>(json, key))
+    each_part(part, key, f);
+}
+
+/// Reads `nfc` and, if a normalizer or Metaspace replaces spaces, `characters`.
+void read_characters(const Json& json, const Json& model, Parts& parts) {
+  std::array<int, 3> found{};
+  if (const Json* const normalizer = given(json, "normalizer"))
+    each_part(*normalizer, "normalizers",
+              [&](const Json& part) { ++found[form_of(part, normalizers)]; });
+  const auto [nfc, prepend, replace] = found;
+  check<ValueError>(prepend <= std::min(replace, 1),
+                    "the normalizer has Prepend without Replace, or twice");
+  parts.nfc = nfc > 0;
+  const Json* const splitter = given(json, "pre_tokenizer");
+  const auto* const type = splitter == nullptr ? nullptr : splitter->find<std::string>("type");
+  CharacterTokens options;
+  if (replace > 0) {
+    only(json, "pre_tokenizer", {"null"});
+    options.spaces = prepend > 0 ? Spaces::prepended : Spaces::replaced;
+  } else if (type != nullptr && *type == "Metaspace") {
+    constexpr std::array spaces = {Spaces::never, Spaces::first, Spaces::always, Spaces::always};
+    options.spaces = spaces[form_of(*splitter, metaspaces)];
+    options.split = splitter->find("split") == nullptr || flag(*splitter, "split");
+  } else {
+    return;
+  }
+  options.strip = false;
+  if (const Json* const decoder = given(json, "decoder"))
+    each_part(*decoder, "decoders", [&](const Json& part) {
+      const bool metaspace = value<std::string>(part, "type") == "Metaspace";
+      options.strip |= metaspace ? form_of(part, metaspaces) > 0 : form_of(part, decoders) == 3;
+    });
+  options.byte_fallback = flag(model, "byte_fallback");
+  options.fuse_unk = flag(model, "fuse_unk");
+  options.size = static_cast<std::uint32_t>(value<JsonObject>(model, "vocab").size());
+  if (const Json* const unk = given(model, "unk_token")) {
+    const auto* const name = unk->as<std::string>();
+    const auto* const id =
+        name == nullptr ? nullptr : model.find("vocab")->find<std::uint64_t>(*name);
+    check<ValueError>(id != nullptr, "unk_token {} is not in the vocabulary",
+                      printable_name(format_json(*unk)));
+    options.unk = static_cast<std::uint32_t>(*id);
+  }
+  parts.characters = options;
 }
 
 /// Adds the splits of a pre_tokenizer, whose last part must be ByteLevel.
@@ -119,6 +203,14 @@ Json byte_level(bool use_regex) {
                     {"use_regex", use_regex}};
 }
 
+/// The parts of a normalizer or decoder as one.
+Json sequence_of(const char* key, const std::vector<const char*>& forms) {
+  if (forms.size() < 2)
+    return forms.empty() ? Json(nullptr) : parse_json(forms[0]);
+  return parse_json(fmt::format(R"({{"type":"Sequence","{}":[{}]}})", key, fmt::join(forms, ",")),
+                    0, 9);
+}
+
 Json pre_tokenizer_json(const std::vector<PatternSplit>& splits) {
   const bool ends_with_gpt2 = !splits.empty() && splits.back() == PatternSplit();
   JsonArray steps;
@@ -160,7 +252,8 @@ Parts vocabulary(Parts parts, const JsonObject& vocab, const Merges& merges) {
                        printable_name(token), id);
     const auto other = added.find(token);
     const bool alone = other != added.end() && !other->second;
-    parts.tokens[id] = alone ? std::string(token) : bytes_of(token, other != added.end());
+    parts.tokens[id] =
+        alone || parts.characters ? std::string(token) : bytes_of(token, other != added.end());
   }
   parts.merges.reserve(merges.size());
   for (const auto& merge : merges) {
@@ -182,40 +275,38 @@ text::BytePairs tokenizer(const Json& json) {
   check<ValueError>(model != nullptr, "not a tokenizer.json: it has no model");
   if (model->find("type") != nullptr)  // absent in old files
     only(*model, "type", {R"("BPE")"});
-  only(*model, "byte_fallback", {"null", "false"});
   only(*model, "dropout", {"null", "0.0", "0"});
   only(*model, "continuing_subword_prefix", {"null", R"("")"});
   only(*model, "end_of_word_suffix", {"null", R"("")"});
   only(json, "truncation", {"null"});
   only(json, "padding", {"null"});
   Parts parts;
-  const auto* const normalizer = json.find("normalizer");
-  parts.nfc =
-      normalizer != nullptr && normalizer->as<std::nullptr_t>() == nullptr && nfc_of(*normalizer);
-  const Json* const pre_tokenizer = json.find("pre_tokenizer");
-  bool ended = false;
   parts.splits.clear();
-  if (pre_tokenizer != nullptr && pre_tokenizer->as<JsonObject>() != nullptr)
-    read_splits(*pre_tokenizer, parts.splits, ended);
-  check<ValueError>(ended, "the pre_tokenizer {} does not end with ByteLevel, as it must",
-                    pre_tokenizer == nullptr ? "" : printable_name(format_json(*pre_tokenizer)));
-  only(*model, "ignore_merges", {"null", "false", "true"});
-  const bool* const ignore_merges = model->find<bool>("ignore_merges");
-  parts.ignore_merges = ignore_merges != nullptr && *ignore_merges;
-  if (json.find<JsonObject>("decoder") != nullptr)
-    only(*json.find("decoder"), "type", {R"("ByteLevel")"});
-  else
-    only(json, "decoder", {"null"});
+  read_characters(json, *model, parts);
+  if (!parts.characters) {
+    const Json* const pre_tokenizer = json.find("pre_tokenizer");
+    bool ended = false;
+    if (pre_tokenizer != nullptr && pre_tokenizer->as<JsonObject>() != nullptr)
+      read_splits(*pre_tokenizer, parts.splits, ended);
+    check<ValueError>(ended, "the pre_tokenizer {} does not end with ByteLevel, as it must",
+                      pre_tokenizer == nullptr ? "" : printable_name(format_json(*pre_tokenizer)));
+    only(*model, "byte_fallback", {"null", "false"});
+    if (json.find<JsonObject>("decoder") != nullptr)
+      only(*json.find("decoder"), "type", {R"("ByteLevel")"});
+    else
+      only(json, "decoder", {"null"});
+  }
+  parts.ignore_merges = flag(*model, "ignore_merges");
   const auto* const added = json.find<JsonArray>("added_tokens");
   if (added == nullptr)
     only(json, "added_tokens", {"null"});
   for (const Json& token : added == nullptr ? JsonArray() : *added) {
-    for (const char* const key : {"single_word", "lstrip", "rstrip"})
-      only(token, key, {"null", "false"});
     const auto id = value<std::uint64_t>(token, "id");
     check<ValueError>(id <= 0xFFFFFFFF, "added_tokens: {} is no id", id);
     parts.added.push_back({value<std::string>(token, "content"), static_cast<std::uint32_t>(id),
-                           value<bool>(token, "special"), value<bool>(token, "normalized")});
+                           value<bool>(token, "special"), value<bool>(token, "normalized"),
+                           flag(token, "lstrip"), flag(token, "rstrip"),
+                           flag(token, "single_word")});
   }
   Merges merges;
   merges.reserve(value<JsonArray>(*model, "merges").size());
@@ -237,7 +328,7 @@ text::BytePairs tokenizer(const Json& json) {
   const text::BytePairs result(
       vocabulary(std::move(parts), value<JsonObject>(*model, "vocab"), merges));
   const auto& tokens = result.parts().tokens;
-  if (std::ranges::count(tokens, 1U, &std::string::size) < 256)
+  if (!result.parts().characters && std::ranges::count(tokens, 1U, &std::string::size) < 256)
     only(*model, "unk_token", {"null"});  // it would replace bytes without a token
   return result;
 }
@@ -290,8 +381,8 @@ void read_template(const Json& processor, TextTemplate& result) {
 TextTemplate text_template(const Json& json, const text::BytePairs& vocabulary,
                            const std::string& what) {
   TextTemplate result;
-  const Json* const processor = json.find("post_processor");
-  if (processor == nullptr || processor->as<std::nullptr_t>() != nullptr)
+  const Json* const processor = given(json, "post_processor");
+  if (processor == nullptr)
     return result;
   return of_file(what + ": post_processor", [&] {
     read_template(*processor, result);
@@ -342,39 +433,64 @@ text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string&
 
 Json tokenizer_json(const text::BytePairs& vocabulary) {
   const Parts& parts = vocabulary.parts();
+  const auto& characters = parts.characters;
+  const auto written = [&](std::size_t id) {
+    return characters ? parts.tokens[id] : text::written_token(parts.tokens[id]);
+  };
   JsonArray added, merges;
   std::vector<const std::string*> names(parts.tokens.size());
   for (const AddedToken& token : parts.added) {
     names[token.id] = &token.text;
     added.emplace_back(JsonObject{{"id", std::uint64_t{token.id}},
                                   {"content", token.text},
-                                  {"single_word", false},
-                                  {"lstrip", false},
-                                  {"rstrip", false},
+                                  {"single_word", token.single_word},
+                                  {"lstrip", token.lstrip},
+                                  {"rstrip", token.rstrip},
                                   {"normalized", token.normalized},
                                   {"special", token.special}});
   }
   // An added token before others must be in the vocabulary, too: readers count on from its end.
   JsonObject vocab;
   for (std::size_t id = 0; id < vocabulary.text_size(); ++id)
-    vocab.emplace_back(names[id] ? *names[id] : text::written_token(parts.tokens[id]),
-                       std::uint64_t{id});
+    vocab.emplace_back(names[id] ? *names[id] : written(id), std::uint64_t{id});
   for (const auto& [left, right] : parts.merges)
-    merges.emplace_back(text::written_token(parts.tokens[left]) + ' ' +
-                        text::written_token(parts.tokens[right]));
-  return JsonObject{
-      {"version", std::string("1.0")},
-      {"truncation", nullptr},
-      {"padding", nullptr},
-      {"added_tokens", std::move(added)},
-      {"normalizer", parts.nfc ? Json(JsonObject{{"type", std::string("NFC")}}) : nullptr},
-      {"pre_tokenizer", pre_tokenizer_json(parts.splits)},
-      {"post_processor", nullptr},
-      {"decoder", byte_level(true)},
-      {"model", JsonObject{{"type", std::string("BPE")},
-                           {"ignore_merges", parts.ignore_merges},
-                           {"vocab", std::move(vocab)},
-                           {"merges", std::move(merges)}}}};
+    if (characters)  // they may contain spaces
+      merges.emplace_back(JsonArray{written(left), written(right)});
+    else
+      merges.emplace_back(written(left) + ' ' + written(right));
+  Json pre_tokenizer, decoder;
+  std::vector<const char*> normalize(normalizers.begin(),
+                                     normalizers.begin() + (parts.nfc ? 1 : 0));
+  JsonObject model = {{"type", std::string("BPE")}, {"ignore_merges", parts.ignore_merges}};
+  if (characters) {
+    const auto form = static_cast<std::size_t>(characters->spaces);
+    if (form < 2) {
+      normalize.insert(normalize.end(), normalizers.begin() + 1 + form, normalizers.end());
+    } else {
+      JsonObject metaspace = *parse_json(metaspaces[form - 2]).as<JsonObject>();
+      metaspace.emplace_back("split", characters->split);
+      pre_tokenizer = std::move(metaspace);
+    }
+    decoder =
+        sequence_of("decoders", {decoders.begin(), decoders.end() - (characters->strip ? 0 : 1)});
+    model.emplace_back("byte_fallback", characters->byte_fallback);
+    model.emplace_back("fuse_unk", characters->fuse_unk);
+    model.emplace_back("unk_token", characters->unk ? Json(written(*characters->unk)) : nullptr);
+  } else {
+    pre_tokenizer = pre_tokenizer_json(parts.splits);
+    decoder = byte_level(true);
+  }
+  model.emplace_back("vocab", std::move(vocab));
+  model.emplace_back("merges", std::move(merges));
+  return JsonObject{{"version", std::string("1.0")},
+                    {"truncation", nullptr},
+                    {"padding", nullptr},
+                    {"added_tokens", std::move(added)},
+                    {"normalizer", sequence_of("normalizers", normalize)},
+                    {"pre_tokenizer", std::move(pre_tokenizer)},
+                    {"post_processor", nullptr},
+                    {"decoder", std::move(decoder)},
+                    {"model", std::move(model)}};
 }
 
 void write_tokenizer(const std::string& path, const text::BytePairs& vocabulary) {

@@ -1,5 +1,5 @@
 #pragma once
-// Byte-level vocabularies in HuggingFace's files.
+// Vocabularies of byte pairs in HuggingFace's files.
 
 #include <cstdint>
 #include <string>
@@ -9,12 +9,14 @@
 
 namespace xgrad::io {
 
-/// The vocabulary of a tokenizer.json: a model "BPE", a pre_tokenizer of Split and Digits with
-/// ByteLevel at its end, a normalizer NFC or none.  Merges are "a b" or ["a", "b"].  Tokens that
-/// the post_processor adds around a text are not included: see text_template().  Throws FileError,
-/// which names the place, for all else that changes ids (another model, pre_tokenizer or
-/// normalizer, byte_fallback, dropout, add_prefix_space, truncation ...), for ids that are not 0 to
-/// N - 1, each once, and for merges of tokens that are not in the vocabulary.
+/// The vocabulary of a tokenizer.json: a model "BPE" with a normalizer NFC or none, and a
+/// pre_tokenizer of Split and Digits with ByteLevel at its end (GPT-2) or a normalizer Replace of
+/// spaces, with Prepend or not, or a pre_tokenizer Metaspace (Llama 2: text::CharacterTokens).
+/// Merges are "a b" or ["a", "b"].  Tokens that the post_processor adds around a text are not
+/// included: see text_template().  Throws FileError, which names the place, for all else that
+/// changes ids (another model, pre_tokenizer or normalizer, dropout, truncation
+/// ...), for ids that are not 0 to N - 1, each once, and for merges of tokens that are not in the
+/// vocabulary.
 text::BytePairs read_tokenizer(const std::string& path);
 
 /// The vocabulary of GPT-2's vocab.json and merges.txt.  "<|endoftext|>", if present, is special.

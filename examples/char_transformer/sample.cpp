@@ -116,10 +116,7 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
         row.text += row.characters.add(bytes);
     };
     for (std::size_t b = 0; b < B; ++b) {
-      std::string begun = i + b > 0 ? "---------------\n" : "";
-      for (const std::int64_t id : prompts[b])
-        begun += vocabulary.bytes(id);
-      add(rows[b], begun);
+      add(rows[b], (i + b > 0 ? "---------------\n" : "") + vocabulary.bytes(prompts[b]));
     }
     drawing.on_token = [&](std::span<const std::int64_t> tokens) {
       for (std::size_t b = 0; b < B; ++b) {

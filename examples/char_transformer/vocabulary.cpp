@@ -72,14 +72,7 @@ text::Ids Vocabulary::encode_text(const std::string& utf8) const {
 }
 
 std::size_t Vocabulary::dropped_bytes(const std::string& utf8) const {
-  if (!pairs())
-    return 0;
-  std::array<bool, 256> known{};
-  for (const std::string& token : pairs()->parts().tokens)
-    if (token.size() == 1)
-      known[static_cast<unsigned char>(token[0])] = true;
-  return static_cast<std::size_t>(
-      std::ranges::count_if(utf8, [&](char c) { return !known[static_cast<unsigned char>(c)]; }));
+  return pairs() ? pairs()->dropped_bytes(utf8) : 0;
 }
 
 void warn_of_dropped(const std::string& what, const std::string& utf8,
@@ -95,11 +88,17 @@ std::string Vocabulary::bytes(std::int64_t id) const {
   return pairs() ? pairs()->bytes(id) : characters()->decode({id});
 }
 
-std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
+std::string Vocabulary::bytes(std::span<const std::int64_t> ids) const {
   std::string all;
   for (const std::int64_t id : ids)
     all += bytes(id);
-  return text::replace_invalid_utf8(all);
+  if (pairs() && pairs()->strips() && all.starts_with(' '))
+    all.erase(0, 1);
+  return all;
+}
+
+std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
+  return text::replace_invalid_utf8(bytes(ids));
 }
 
 std::string Vocabulary::piece(std::int64_t id) const {

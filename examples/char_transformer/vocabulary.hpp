@@ -56,7 +56,9 @@ class Vocabulary {
   /// The bytes of an id, which may end within a character; empty beyond size(), where some models
   /// have unused ids.
   std::string bytes(std::int64_t id) const;
-  /// The text of ids, with U+FFFD for bytes that are not UTF-8.
+  /// The bytes of a text's ids, without a space that the tokenizer puts before each text.
+  std::string bytes(std::span<const std::int64_t> ids) const;
+  /// The same as text, with U+FFFD for bytes that are not UTF-8.
   std::string decode(std::span<const std::int64_t> ids) const;
   /// An id for people: its text; bytes as "<E2 82>" if it has incomplete characters, with spaces
   /// that do not count as text (U+00A0); U+FFFD beyond size().

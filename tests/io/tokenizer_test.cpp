@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 #include <xgrad/data/byte_pairs.hpp>
+#include <xgrad/io/file.hpp>
 #include <xgrad/io/json.hpp>
 #include <xgrad/io/tokenizer.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
+#include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
@@ -118,6 +120,74 @@ TEST_CASE("an added token that the vocabulary has, too, keeps its place in it", 
   CHECK(v.parts().tokens == small_vocabulary().parts().tokens);
 }
 
+namespace {
+
+// Tokenizers of Llama 2's kind and texts, with what HuggingFace's tokenizers make of them:
+// golden/llama_tokenizer.py.
+const io::Json& llama_golden() {
+  static const io::Json json = io::parse_json(
+      io::read_file(source_dir + "/tests/golden/llama_tokenizer.json", 1 << 20), 0, 16);
+  return json;
+}
+
+/// The tokenizer.json of a case.
+std::string llama_tokenizer(std::size_t i) {
+  const io::Json& golden = llama_golden();
+  const io::Json& chosen = (*golden.find<io::JsonArray>("cases"))[i];
+  io::JsonObject tokenizer = *chosen.find<io::JsonObject>("tokenizer");
+  for (auto& [key, value] : tokenizer)
+    if (key == "model") {
+      io::JsonObject model = *value.as<io::JsonObject>();
+      const auto& vocabularies = *golden.find<io::JsonArray>("vocabularies");
+      for (const auto& part :
+           *vocabularies[*chosen.find<std::uint64_t>("vocabulary")].as<io::JsonObject>())
+        model.push_back(part);
+      value = std::move(model);
+    }
+  return io::format_json(tokenizer);
+}
+
+text::Ids ids_of(const io::Json& json, const char* key) {
+  std::vector<std::int64_t> ids;
+  for (const io::Json& id : *json.find<io::JsonArray>(key))
+    ids.push_back(static_cast<std::int64_t>(*id.as<std::uint64_t>()));
+  return text::Ids(ids);
+}
+
+}  // namespace
+
+TEST_CASE("tokenizers of characters give HuggingFace's ids", "[tokenizer]") {
+  const auto& cases = *llama_golden().find<io::JsonArray>("cases");
+  REQUIRE(cases.size() == 14);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const BytePairs v = io::tokenizer_of(io::parse_json(llama_tokenizer(i), 0, 16), "a case");
+    INFO(io::format_json(*cases[i].find("tokenizer")));
+    CHECK(io::tokenizer_of(io::tokenizer_json(v), "its own") == v);
+    for (const io::Json& expected : *cases[i].find<io::JsonArray>("texts")) {
+      const auto& text = *expected.find<std::string>("text");
+      INFO(io::format_json(expected));
+      const text::Ids ids = v.encode(text, text::SpecialTokens::recognised);
+      CHECK(ids == ids_of(expected, "ids"));
+      CHECK(v.encode(text) == ids_of(expected, "plain"));
+      CHECK(v.decode(ids) == *expected.find<std::string>("decoded"));
+    }
+  }
+}
+
+TEST_CASE("a token of characters is printed with spaces, and its bytes", "[tokenizer]") {
+  const BytePairs v = io::tokenizer_of(io::parse_json(llama_tokenizer(0), 0, 16), "a case");
+  const text::Ids ids = v.encode("the the\u4E2D");
+  std::string all;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    all += v.bytes(ids[i]);
+  CHECK(all == " the the\u4E2D");
+  CHECK(v.bytes(13) == "\n");
+  CHECK(v.decode(ids) == "the the\u4E2D");
+  CHECK(v.dropped_bytes("q\u4E2D") == 0);
+  const BytePairs drops = io::tokenizer_of(io::parse_json(llama_tokenizer(12), 0, 16), "a case");
+  CHECK(drops.dropped_bytes("a q\u4E2D") == 4);  // of "q" and U+4E2D
+}
+
 TEST_CASE("GPT-2's two files are read", "[tokenizer]") {
   TemporaryFolder folder;
   const std::string vocab = folder / "vocab.json", merges = folder / "merges.txt";
@@ -187,6 +257,42 @@ TEST_CASE("tokens that a tokenizer.json adds around a text", "[tokenizer]") {
                    {"FILE: post_processor: ", says});
 }
 
+TEST_CASE("unsupported settings of a tokenizer of characters are rejected", "[tokenizer]") {
+  const std::string llama = llama_tokenizer(0);
+  for (const auto& [from, to, says] : std::vector<std::array<std::string, 3>>{
+           {R"("type":"Prepend")", R"("type":"Lowercase")", R"("type":"Lowercase","prepend")"},
+           {R"("prepend":")", R"("prepend":"_)", R"("prepend":"_)"},
+           {R"({"String":" "})", R"({"Regex":" "})", R"({"Regex":" "})"},
+           {R"("normalizers":[)", R"("normalizers":[{"type":"Prepend","prepend":"▁"},)",
+            "Prepend without Replace, or twice"},
+           {R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})", R"({"type":"NFC"})",
+            "Prepend without Replace, or twice"},
+           {R"("pre_tokenizer":null)", R"("pre_tokenizer":)" + byte_level, "pre_tokenizer {"},
+           {R"("type":"Fuse")", R"("type":"WordPiece")", R"({"type":"WordPiece"} is not supp)"},
+           {R"("start":1)", R"("start":2)", R"("start":2,"stop":0} is not supported)"},
+           {R"("byte_fallback":true)", R"("byte_fallback":3)", "byte_fallback 3 is not supported"},
+           {R"("unk_token":"<unk>")", R"("unk_token":"<other>")",
+            R"(unk_token "<other>" is not in the vocabulary)"},
+           {R"("unk_token":"<unk>")", R"("unk_token":7)", "unk_token 7 is not in the vocabulary"},
+           {R"("fuse_unk":true)", R"("fuse_unk":"yes")", R"(fuse_unk "yes" is not supported)"}}) {
+    INFO(to);
+    const io::Json json = io::parse_json(with_change(llama, from, to), 0, 16);
+    check_contains(message_of<FileError>([&] { io::tokenizer_of(json, "FILE"); }),
+                   {"FILE: ", says});
+  }
+  auto parts = io::tokenizer_of(io::parse_json(llama, 0, 16), "").parts();
+  const auto refused = [&](const auto& change, const std::string& says) {
+    auto changed = parts;
+    change(changed);
+    CHECK_THAT(message_of<ValueError>([&] { BytePairs v(changed); }), ContainsSubstring(says));
+  };
+  refused([](auto& p) { p.splits.emplace_back(); }, "has no splits");
+  refused([](auto& p) { p.characters->size = 9999; }, "characters.size is 9999 of");
+  refused([](auto& p) { --p.characters->size; }, "is no added token, but characters.size is");
+  refused([](auto& p) { p.characters->unk = 9999; }, "unk is 9999, but characters.size");
+  refused([](auto& p) { p.tokens.back() = "\xFF"; }, "is not UTF-8");
+}
+
 TEST_CASE("an unsupported tokenizer.json is rejected, and the reason named", "[tokenizer]") {
   struct Case {
     std::string from, to, message;
@@ -198,15 +304,19 @@ TEST_CASE("an unsupported tokenizer.json is rejected, and the reason named", "[t
        R"(type "WordPiece" is not supported; "BPE" is)"},
       {R"("type":"BPE")", R"("type":"Unigram")", R"("Unigram")"},
       {R"("type":"BPE")", R"("type":"BPE","byte_fallback":true)", "byte_fallback true is not"},
+      {R"("normalizer":null)",
+       R"("normalizer":{"type":"Replace","pattern":{"String":" "},)"
+       R"("content":"_"})",
+       R"("content":"_"} is not supported; {"type":"NFC"} or)"},
       {R"("type":"BPE")", R"("type":"BPE","dropout":0.1)", "dropout 0.1 is not supported"},
       {R"("type":"BPE")", R"("type":"BPE","end_of_word_suffix":"</w>")", R"("</w>")"},
       {R"("ignore_merges":false)", R"("ignore_merges":"true")", R"(ignore_merges "true" is not)"},
       {R"("truncation":null)", R"("truncation":{"max_length":5})", "truncation"},
       {R"("padding":null)", R"("padding":{"pad_id":5})", "padding"},
       {R"("normalizer":null)", R"("normalizer":{"type":"Lowercase"})",
-       R"(type "Lowercase" is not supported; "NFC" or "Sequence" is)"},
+       R"({"type":"Lowercase"} is not supported; {"type":"NFC"} or)"},
       {byte_level, "null", "the pre_tokenizer null does not end with ByteLevel"},
-      {byte_level, metaspace, "\"Metaspace\""},
+      {byte_level, metaspace, R"("replacement":"_","split":true} is not supported)"},
       {byte_level, R"({"type":"ByteLevel","add_prefix_space":true,"use_regex":true})",
        "add_prefix_space true is not supported"},
       {byte_level, R"({"type":"Sequence","pretokenizers":[)" + byte_level + "," + byte_level + "]}",
@@ -220,7 +330,7 @@ TEST_CASE("an unsupported tokenizer.json is rejected, and the reason named", "[t
        "does not end with ByteLevel"},
       {R"("added_tokens":[)", R"("added_tokens":1,"others":[)", "added_tokens 1 is not"},
       {R"("decoder":{"type":"ByteLevel")", R"("decoder":{"type":"WordPiece")", "\"WordPiece\""},
-      {R"("lstrip":false)", R"("lstrip":true)", "lstrip true is not supported"},
+      {R"("lstrip":false)", R"("lstrip":1)", "lstrip 1 is not supported; null or false or true"},
       {R"("model")", R"("no_model")", "it has no model"},
       {R"("vocab")", R"("tokens")", "vocab is missing"},
       {R"("merges")", R"("pairs")", "merges is missing"},
