@@ -81,6 +81,8 @@ class AddedTokens {
         first = std::max(first, begin);
       while (token->lstrip && first > begin && has(spaces_, character_before(text, first)))
         first -= character_before(text, first).size();
+      if (token->rstrip)
+        end = std::max(end, begin);  // whitespace that the token before it has taken, too
       while (token->rstrip && has(spaces_, character_at(text, end)))
         end += character_at(text, end).size();
       if (first > begin)

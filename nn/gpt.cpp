@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
@@ -251,6 +253,59 @@ void check_sampling(const GenerateOptions& options) {
                     "generate: min_p is {}; it must be from 0 to 1", options.min_p);
 }
 
+namespace {
+
+/// Whether the logits are neither NaN nor infinity, and no row excludes all tokens.
+bool can_be_drawn(const Tensor& logits) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return all(logits < infinity) && all(amax(logits, {-1}) > -infinity);
+}
+
+/// A processor that calls change() with the ids of each sequence and the logits that it may change.
+template <class Change>
+LogitsProcessor for_each_row(Change change) {
+  return [change](const Indices& tokens, const Tensor& logits) {
+    check<ShapeError>(tokens.dim() == 2 && logits.dim() == 2 && tokens.size(0) == logits.size(0),
+                      "LogitsProcessor: tokens are {} and logits {}, not (B, T) and (B, V)",
+                      to_string(tokens.shape()), to_string(logits.shape()));
+    const auto T = static_cast<std::size_t>(tokens.size(1)),
+               V = static_cast<std::size_t>(logits.size(1));
+    const Tensor values = logits.to(DType::float32);
+    auto result = empty_array<float>(values.shape());
+    std::copy_n(values.data<float>(), values.numel(), result.data());
+    for (std::size_t b = 0; b * V < result.size(); ++b) {
+      const std::span ids(tokens.data() + b * T, T);
+      for (const std::int64_t id : ids)
+        check<ValueError>(id >= 0 && std::cmp_less(id, V), "LogitsProcessor: id {} of {} logits",
+                          id, V);
+      change(ids, std::span(result.data() + b * V, V));
+    }
+    return Tensor(std::move(result));
+  };
+}
+
+}  // namespace
+
+LogitsProcessor repetition_penalty(double penalty) {
+  check<ValueError>(penalty > 0 && std::isfinite(penalty),
+                    "repetition_penalty: {} is not positive and finite", penalty);
+  return for_each_row([p = static_cast<float>(penalty)](auto ids, std::span<float> row) {
+    for (const std::int64_t id : std::set<std::int64_t>(ids.begin(), ids.end())) {
+      float& logit = row[static_cast<std::size_t>(id)];
+      logit = logit < 0 ? logit * p : logit / p;
+    }
+  });
+}
+
+LogitsProcessor no_repeat_ngram(Size n) {
+  check<ValueError>(n > 0, "no_repeat_ngram: n is {}; it must be positive", n);
+  return for_each_row([m = static_cast<std::size_t>(n) - 1](auto ids, std::span<float> row) {
+    for (std::size_t i = 0; i + m < ids.size(); ++i)
+      if (std::ranges::equal(ids.subspan(i, m), ids.last(m)))
+        row[static_cast<std::size_t>(ids[i + m])] = never;
+  });
+}
+
 Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& options) {
   check_sampling(options);
   check<ShapeError>(logits.dim() > 0 && logits.size(-1) > 0,
@@ -259,9 +314,10 @@ Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& opt
   const NoGrad no_grad;
   Tensor values = logits.to(DType::float32);
   if (!all(isfinite(values))) {
-    check<ValueError>(all(isfinite(logits)), "generate: the model's logits are not finite");
+    check<ValueError>(can_be_drawn(logits), "next_token_probabilities: logits are not finite");
     // differences may fit float32 where logits do not
-    values = (logits - amax(logits, {-1}, true)).to(DType::float32);
+    if (logits.dtype() == DType::float64)
+      values = (logits - amax(logits, {-1}, true)).to(DType::float32);
   }
   auto result = empty_array<float>(values.shape());
   std::copy_n(values.data<float>(), values.numel(), result.data());
@@ -400,6 +456,31 @@ std::optional<Indices> after_padding(const std::vector<Size>& padding, Size from
 
 }  // namespace
 
+namespace {
+
+// Logits after options.logits_processor.
+Tensor processed(const Indices& tokens, const Tensor& logits, const GenerateOptions& options) {
+  check<ValueError>(all(isfinite(logits)), "generate: the model's logits are not finite");
+  if (!options.logits_processor)
+    return logits;
+  std::vector<Tensor> rows;
+  for (std::size_t b = 0; b < options.left_padding.size(); ++b) {
+    const Size row = static_cast<Size>(b), padding = options.left_padding[b];
+    const Indices own = tokens.narrow(0, row, 1).narrow(1, padding, tokens.size(1) - padding);
+    rows.push_back(options.logits_processor(own, logits.narrow(0, row, 1)));
+  }
+  const Tensor result = rows.empty() ? options.logits_processor(tokens, logits) : cat(rows, 0);
+  check<ShapeError>(result.defined() && result.shape() == logits.shape(),
+                    "generate: logits_processor returned {}; it must be {}",
+                    result.defined() ? to_string(result.shape()) : "no Tensor",
+                    to_string(logits.shape()));
+  check<ValueError>(can_be_drawn(result),
+                    "generate: the changed logits exclude all tokens, or are NaN or infinity");
+  return result;
+}
+
+}  // namespace
+
 Indices GPT::generate(const Indices& idx, Size max_new_tokens, Generator& generator,
                       const GenerateOptions& options) const {
   return generate(idx, max_new_tokens, std::span(&generator, 1), options);
@@ -450,9 +531,7 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, std::span<Generat
     const Tensor logits =
         model.last_logits(window, caches, after_padding(padding, before, before + length - held))
             .to(DType::float32);  // (B, V)
-    if (options.on_logits)
-      options.on_logits(logits);
-    const Tensor p = next_token_probabilities(logits, options);
+    const Tensor p = next_token_probabilities(processed(all, logits, options), options);
     const auto V = static_cast<std::size_t>(config.vocab_size);
     for (std::size_t b = 0; b < B; ++b) {
       tokens[b] = next_token({p.data<float>() + b * V, V},

@@ -162,6 +162,17 @@ struct TransformerBlock {
 
 // The distribution from which the next token of a text is drawn.
 
+/// Changes the logits of each sequence's next token, (B, V) in float32; `tokens` (B, T) are all
+/// before it.  Minus infinity excludes a token.
+using LogitsProcessor = std::function<Tensor(const Indices& tokens, const Tensor& logits)>;
+
+/// Divides the logit of each token that has occurred by `penalty`, or multiplies it if it is
+/// negative (Keskar et al., 2019).  ValueError unless the penalty is positive and finite.
+LogitsProcessor repetition_penalty(double penalty);
+/// Excludes each token that would end a sequence of n tokens that has occurred (Paulus et al.,
+/// 2017).  ValueError if n is not positive.
+LogitsProcessor no_repeat_ngram(Size n);
+
 struct GenerateOptions {
   double temperature = 1;          ///< logits are divided by it; 0: the likeliest, no draw
   std::optional<Size> top_k = {};  ///< draws among the k likeliest only
@@ -173,8 +184,9 @@ struct GenerateOptions {
   /// The number of positions on the left of each sequence that are padding, which makes prompts of
   /// different lengths one batch: no position sees them, nor counts from them.  Empty: none.
   std::vector<Size> left_padding = {};
-  /// Called before each draw with the logits of each sequence's next token, (B, V) in float32.
-  std::function<void(const Tensor&)> on_logits = {};
+  /// Called before each draw, and before the steps of next_token_probabilities(): for all sequences
+  /// at once or, with left_padding, for each alone and without its padding.
+  LogitsProcessor logits_processor = {};
   /// Called after each step with the new token of each sequence.
   std::function<void(std::span<const std::int64_t>)> on_token = {};
   /// Called after that; true stops generation.
@@ -192,8 +204,9 @@ struct GenerateOptions {
 ///
 /// after each of which p is divided by its sum.  (llama.cpp's usual order has temperature last.)
 /// ValueError unless T is 0 or above and finite, top_k 1 or above, top_p above 0 and at most 1,
-/// min_p from 0 to 1, and all logits finite (float64 logits beyond float32 are shifted by the
-/// largest first); ShapeError without a dimension, or if V is 0.
+/// min_p from 0 to 1, and all logits finite but for minus infinity, which excludes tokens, not all
+/// (float64 logits beyond float32 are shifted by the largest first); ShapeError without a
+/// dimension, or if V is 0.
 Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& options = {});
 
 /// The errors of next_token_probabilities() that depend on the options alone.

@@ -460,6 +460,10 @@ Command add_sample(CLI::App& program) {
   app.add_option("--stop", options->stop, "end where it has written this");
   add_bool(app, "--ignore-eos", options->ignore_eos, "continue after the model's end of text");
   app.option_defaults()->group("How it draws, in this order");
+  add_number(app, "--repetition-penalty", options->repetition_penalty, {1e-6, 1e6},
+             "above 1: what has occurred becomes less likely [1]");
+  add_number(app, "--no-repeat-ngram", options->no_repeat_ngram, {1, many},
+             "no N characters or tokens occur twice");
   add_number(app, "--temperature", drawing.temperature, {0, 100},
              fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
   add_number(app, "--top-k", drawing.top_k, {1, many}, "draw among the k likeliest [all]");

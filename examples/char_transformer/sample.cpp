@@ -145,6 +145,22 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
   }
 }
 
+// The changes of logits before the draw, in transformers' order; none if there are none.
+static xgrad::nn::LogitsProcessor processor_of(const SampleOptions& options) {
+  std::vector<xgrad::nn::LogitsProcessor> all;
+  if (options.repetition_penalty != 1)
+    all.push_back(xgrad::nn::repetition_penalty(options.repetition_penalty));
+  if (options.no_repeat_ngram)
+    all.push_back(xgrad::nn::no_repeat_ngram(*options.no_repeat_ngram));
+  if (all.empty())
+    return {};
+  return [all](const xgrad::Indices& tokens, xgrad::Tensor logits) {
+    for (const auto& processor : all)
+      logits = processor(tokens, logits);
+    return logits;
+  };
+}
+
 void sample(const SampleOptions& given) {
   need("--checkpoint", given.checkpoint);
   if (!given.file.empty() && !given.prompts.empty())
@@ -153,6 +169,7 @@ void sample(const SampleOptions& given) {
   SampleOptions options = given;
   if (!given.ignore_eos)
     options.drawing.eos_token_id = end_of_text(trained.info);
+  options.drawing.logits_processor = processor_of(given);
   if (!given.ignore_eos && given.stop.empty()) {
     const auto& vocabulary = trained.info.vocabulary;
     options.stop = vocabulary.decode(

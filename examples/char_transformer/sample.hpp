@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct SampleOptions {
   std::string stop = {};  ///< ends a sample; empty: none does
   bool raw = false;       ///< without tokens that the tokenizer adds
   bool ignore_eos = false;
+  double repetition_penalty = 1;
+  std::optional<xgrad::Size> no_repeat_ngram = {};
   xgrad::nn::GenerateOptions drawing = {.temperature = 0.8};
   std::uint64_t seed = 1337;
   std::size_t threads = 0;

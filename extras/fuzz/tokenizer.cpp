@@ -49,6 +49,13 @@ std::vector<std::string> seeds() {
           marks,
           xgrad::io::format_json(begun),
           R"([^\s\p{Han}[.]]|\w(?i:a)(a+)+b(?=\x{41}))",
+          R"({"added_tokens":[{"id":5,"content":"x","special":false,"normalized":true,"lstrip":true,)"
+          R"("rstrip":true,"single_word":true}],"normalizer":{"type":"Sequence","normalizers":[)"
+          R"({"type":"Prepend","prepend":"▁"},{"type":"Replace","pattern":{"String":" "},)"
+          R"("content":"▁"}]},"model":{"byte_fallback":true,"unk_token":"<u>","fuse_unk":true,)"
+          R"("vocab":{"<u>":0,"▁":1,"a":2,"▁a":3,"<0x0A>":4},"merges":[["▁","a"]]}})",
+          R"({"pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"},)"
+          R"("model":{"vocab":{"▁":0},"merges":[]}})",
           "We'll <|a|> 123\r\n\n  x\xFF\xC3\xA9 \xC2\x85 e\xCC\x81",
           xgrad::io::format_json(xgrad::io::tokenizer_json(small))};
 }

@@ -313,6 +313,27 @@ TEST_CASE("char_transformer: bytes that a tokenizer does not know", "[pretrained
   CHECK_FALSE(fs::exists(folder / "gpt2/config.json"));
 }
 
+TEST_CASE("char_transformer: a tokenizer of Llama 2's kind", "[pretrained]") {
+  PretrainedFolder folder;
+  xgrad::text::BytePairs::Parts parts;
+  parts.splits.clear();
+  parts.tokens = {"<unk>", "\u2581", "t", "h", "e", "\u2581t", "\u2581th", "\u2581the"};
+  parts.merges = {{1, 2}, {5, 3}, {6, 4}};
+  for (int byte = 0; byte < 256; ++byte)
+    parts.tokens.push_back(fmt::format("<0x{:02X}>", byte));
+  parts.characters.emplace().size = static_cast<std::uint32_t>(parts.tokens.size());
+  const xgrad::text::BytePairs tokens(parts);
+  io::write_tokenizer(folder / "llama/tokenizer.json", tokens);
+  const std::string out =
+      ran(folder, {"sample", "llama", "--prompt", "the cat\u00E9", "--tokens", "30"}).out;
+  CHECK_THAT(out, StartsWith("the cat\u00E9"));  // without the space that the tokenizer adds
+  run_well(folder, tuned());
+  const std::string after = ran(folder, {"sample", "run", "--prompt", "the", "--tokens", "0"}).out;
+  CHECK(after == "the\n");
+  run_well(folder, {"export", "--checkpoint", "run", "--out", "out/"});
+  CHECK(io::read_tokenizer(folder / "out/tokenizer.json") == tokens);
+}
+
 TEST_CASE("char_transformer: folders of pretrained models that do not do", "[pretrained]") {
   const PretrainedFolder folder;
   const auto refused = [&](const std::vector<std::string>& fragments) {

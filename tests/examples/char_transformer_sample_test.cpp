@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <set>
+
 #include "examples/char_transformer_run.hpp"
 
 namespace {
@@ -152,6 +154,20 @@ TEST_CASE("char_transformer: filters and threads of sample", "[sample]") {
   CHECK((drawn != likeliest && drawn != sample({"--seed", "2"})));
   CHECK(drawn != sample({"--seed", "1", "--temperature", "50"}));
   CHECK(sampled(folder, {"--prompt", "the cat", "--tokens", "0"}) == "the cat\n");
+  const std::string greedy = sample({"--temperature", "0", "--no-repeat-ngram", "2"});
+  std::set<std::string> pairs;
+  for (std::size_t i = 0; i + 2 < greedy.size(); ++i)
+    CHECK(pairs.insert(greedy.substr(i, 2)).second);
+  CHECK(sample({"--temperature", "0", "--repetition-penalty", "1.0"}) == likeliest);
+  const std::string few = sample({"--temperature", "0", "--repetition-penalty", "1000"});
+  CHECK(std::set<char>(few.begin(), few.end()).size() >
+        std::set<char>(likeliest.begin(), likeliest.end()).size());
+  check_refused(folder, {"sample", "--checkpoint", "run", "--no-repeat-ngram", "1"}, 1,
+                {"it cannot write on: generate: the changed logits exclude all tokens"});
+  check_refused(folder, {"sample", "--checkpoint", "run", "--no-repeat-ngram", "0"}, 2,
+                {"--no-repeat-ngram: '0' is not a whole number from 1"});
+  check_refused(folder, {"sample", "--checkpoint", "run", "--repetition-penalty", "0"}, 2,
+                {"--repetition-penalty: '0' is not a number from"});
   const Arguments all = {"--temperature", "1.2",     "--top-k", "9",      "--top-p",
                          "0.9",           "--min-p", "0.1",     "--seed", "11"};
   const std::string one = sample(all);

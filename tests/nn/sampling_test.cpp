@@ -10,6 +10,7 @@
 #include <xgrad/nn/gpt.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/errors.hpp"
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
@@ -262,21 +263,81 @@ TEST_CASE("Draws have the distribution that they are said to have", "[sampling][
   }
 }
 
-TEST_CASE("Generation shows its logits, and ends where it is told to", "[generate]") {
+TEST_CASE("Generation ends where it is told to", "[generate]") {
   manual_seed(11);
   const nn::GPT model({.block_size = 4, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
   Generator one(3), two(3);
   std::size_t steps = 0;
-  std::vector<Shape> shapes;
-  const Indices ended =
-      model.generate({{1}, {2}}, 30, one,
-                     {.on_logits = [&](const Tensor& x) { shapes.push_back(x.shape()); },
-                      .stop = [&] { return ++steps == 6; }});
-  CHECK(shapes == std::vector<Shape>(6, Shape{2, 8}));
+  const Indices ended = model.generate({{1}, {2}}, 30, one, {.stop = [&] { return ++steps == 6; }});
   CHECK(ended.shape() == Shape{2, 7});
   const Indices whole = model.generate({{1}, {2}}, 6, two);
   CHECK(std::equal(ended.data(), ended.data() + 14, whole.data()));
   CHECK(one.state() == two.state());
+}
+
+TEST_CASE("A function changes the logits before each draw", "[generate]") {
+  manual_seed(11);
+  const nn::GPT model({.block_size = 9, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
+  Generator generator(3);
+  std::vector<Shape> tokens, logits;
+  const auto none_but_5 = [&](const Indices& before, const Tensor& x) {
+    tokens.push_back(before.shape());
+    logits.push_back(x.shape());
+    const Tensor never = full({1, 8}, -std::numeric_limits<double>::infinity());
+    return where(Indices({0, 1, 2, 3, 4, 5, 6, 7}) == 5, x, never);
+  };
+  const Indices all = model.generate({{1, 2}, {0, 3}}, 2, generator,
+                                     {.top_k = 3, .min_p = 0.1, .logits_processor = none_but_5});
+  CHECK(numbers(all.flatten()) == std::vector<std::int64_t>{1, 2, 5, 5, 0, 3, 5, 5});
+  CHECK(tokens == std::vector<Shape>{{2, 2}, {2, 3}});
+  CHECK(logits == std::vector<Shape>{{2, 8}, {2, 8}});
+  // Without padding, each sequence alone.
+  tokens.clear();
+  model.generate({{1, 2}, {0, 3}}, 2, generator,
+                 {.left_padding = {0, 1}, .logits_processor = none_but_5});
+  CHECK(tokens == std::vector<Shape>{{1, 2}, {1, 1}, {1, 3}, {1, 2}});
+
+  const auto message = [&](const std::function<Tensor(const Tensor&)>& change) {
+    return message_of<Error>([&] {
+      model.generate({{1}}, 1, generator,
+                     {.logits_processor = [&](auto&, const Tensor& x) { return change(x); }});
+    });
+  };
+  CHECK_THAT(message([](const Tensor&) { return Tensor(); }), ContainsSubstring("no Tensor"));
+  CHECK_THAT(message([](const Tensor& x) { return select(x, 0, 0); }),
+             ContainsSubstring("logits_processor returned (8); it must be (1, 8)"));
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    CHECK_THAT(message([&](const Tensor& x) {
+                 return cat({x.narrow(1, 0, 7), full({1, 1}, bad)}, 1);
+               }),
+               ContainsSubstring("or are NaN or infinity"));
+  CHECK_THAT(message([](const Tensor& x) {
+               return full_like(x, -std::numeric_limits<double>::infinity());
+             }),
+             ContainsSubstring("exclude all tokens"));
+}
+
+TEST_CASE("Tokens that have occurred are penalised, and n-grams excluded", "[sampling]") {
+  constexpr double never = -std::numeric_limits<double>::infinity();
+  const Indices tokens{{1, 2, 1, 2, 1}, {3, 0, 0, 0, 3}};
+  const Tensor logits = tensor({{0.5, -1., 2., 3.}, {4., 1., 1., -8.}});
+  CHECK(numbers(nn::repetition_penalty(2)(tokens, logits)) ==
+        std::vector<double>{0.5, -2, 1, 3, 2, 1, 1, -16});
+  CHECK(numbers(nn::no_repeat_ngram(1)(tokens, logits)) ==
+        std::vector<double>{0.5, never, never, 3, never, 1, 1, never});
+  CHECK(numbers(nn::no_repeat_ngram(2)(tokens, logits)) ==
+        std::vector<double>{0.5, -1, never, 3, never, 1, 1, -8});
+  CHECK(numbers(nn::no_repeat_ngram(3)(tokens, logits)) ==
+        std::vector<double>{0.5, -1, never, 3, 4, 1, 1, -8});
+  CHECK(numbers(nn::no_repeat_ngram(6)(tokens, logits)) == numbers(logits));
+  for (const double bad : {0.0, -1.0, never, -never, never - never})
+    CHECK_THROWS_WITH(nn::repetition_penalty(bad), ContainsSubstring("not positive and finite"));
+  CHECK_THROWS_WITH(nn::no_repeat_ngram(0), ContainsSubstring("n is 0"));
+  CHECK_THROWS_WITH(nn::no_repeat_ngram(2)({{4}, {0}}, logits), ContainsSubstring("id 4 of 4"));
+  CHECK_THROWS_AS(nn::no_repeat_ngram(2)({{1}}, logits), ShapeError);
+  CHECK(numbers(nn::next_token_probabilities(tensor({0., never, 0.}))) ==
+        std::vector<double>{0.5, 0, 0.5});
 }
 
 TEST_CASE("A sequence ends at eos_token_id, with a cache and without", "[generate][cache]") {
