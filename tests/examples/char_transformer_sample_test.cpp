@@ -163,7 +163,7 @@ TEST_CASE("char_transformer: filters and threads of sample", "[sample]") {
   CHECK(std::set<char>(few.begin(), few.end()).size() >
         std::set<char>(likeliest.begin(), likeliest.end()).size());
   check_refused(folder, {"sample", "--checkpoint", "run", "--no-repeat-ngram", "1"}, 1,
-                {"it cannot write on: generate: the changed logits exclude all tokens"});
+                {"it cannot write on: the changed logits exclude all tokens"});
   check_refused(folder, {"sample", "--checkpoint", "run", "--no-repeat-ngram", "0"}, 2,
                 {"--no-repeat-ngram: '0' is not a whole number from 1"});
   check_refused(folder, {"sample", "--checkpoint", "run", "--repetition-penalty", "0"}, 2,

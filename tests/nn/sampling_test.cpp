@@ -305,7 +305,7 @@ TEST_CASE("A function changes the logits before each draw", "[generate]") {
   };
   CHECK_THAT(message([](const Tensor&) { return Tensor(); }), ContainsSubstring("no Tensor"));
   CHECK_THAT(message([](const Tensor& x) { return select(x, 0, 0); }),
-             ContainsSubstring("logits_processor returned (8); it must be (1, 8)"));
+             ContainsSubstring("logits_processor returned (8,); it must be (1, 8)"));
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
     CHECK_THAT(message([&](const Tensor& x) {
