@@ -359,7 +359,9 @@ void merge_lora(const Members& members) {
     if (merged.emplace(linear->weight.handle().get(), linear).second)
       linear->weight.copy_(adapted(
           *linear, linear->weight, 0,
-          [&](const Tensor& A, const Tensor& B) { return linear->lora_scale * matmul(B, A); }));
+          [scale = linear->lora_scale](const Tensor& A, const Tensor& B) {
+            return scale * matmul(B, A);
+          }));
     linear->lora_A = linear->lora_B = Tensor();
     linear->lora_parts.clear();
   }
