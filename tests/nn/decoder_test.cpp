@@ -160,8 +160,9 @@ TEST_CASE("decoder: misshapen inputs are rejected", "[gpt][decoder]") {
 }
 
 TEST_CASE("decoder: gradients are right, and all parameters have one", "[gpt][decoder]") {
-  for (auto& [name, config] : decoder_kinds()) {
-    INFO(name);
+  for (const Kind& kind : decoder_kinds()) {
+    INFO(kind.name);
+    GPTConfig config = kind.config;
     config.n_layer = 1;
     config.block_size = 4;
     nn::GPT model = lively(config);
@@ -188,8 +189,9 @@ TEST_CASE("decoder: positions matter, and later ones do not reach back", "[gpt][
 }
 
 TEST_CASE("decoder: a position sees its window", "[gpt][decoder]") {
-  for (auto& [name, config] : decoder_kinds()) {
-    INFO(name);
+  for (const Kind& kind : decoder_kinds()) {
+    INFO(kind.name);
+    GPTConfig config = kind.config;
     config.n_layer = 1;
     const NoGrad no_grad;
     const auto first_same = [&](Size window) {  // the first position that does not see token 0
