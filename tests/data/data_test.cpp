@@ -349,11 +349,11 @@ TEST_CASE("documents begin after the ids that end one", "[data][documents]") {
     REQUIRE(first.shape() == Shape{starts.size(), 4});
     return std::vector<std::int64_t>(first.data(), first.data() + first.numel());
   };
-  using List = std::vector<std::int64_t>;
-  CHECK(starts_of({0, 3}, {1}) == List{0, 0, 0, 3, 0, 0, 0, 0});
-  CHECK(starts_of({2, 4, 8}, {9, 9}) == List{0, 0, 0, 3, 0, 1, 1, 1, 0, 0, 0, 3});
-  CHECK(starts_of({4, 5}, {1, 9, 9}) == List{0, 1, 1, 1, 0, 0, 0, 0});  // begun before the block
-  CHECK(starts_of({0}, {6}) == List{0, 0, 0, 0});
+  using Starts = std::vector<std::int64_t>;
+  CHECK(starts_of({0, 3}, {1}) == Starts{0, 0, 0, 3, 0, 0, 0, 0});
+  CHECK(starts_of({2, 4, 8}, {9, 9}) == Starts{0, 0, 0, 3, 0, 1, 1, 1, 0, 0, 0, 3});
+  CHECK(starts_of({4, 5}, {1, 9, 9}) == Starts{0, 1, 1, 1, 0, 0, 0, 0});  // begun before the block
+  CHECK(starts_of({0}, {6}) == Starts{0, 0, 0, 0});
   CHECK_THROWS_WITH(starts_of({0}, {}), ContainsSubstring("ends with no ids"));
   CHECK_THROWS_WITH(starts_of({9}, {1}), ContainsSubstring("no block of 4 begins at 9 of 13"));
 }

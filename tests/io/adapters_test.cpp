@@ -124,16 +124,16 @@ TEST_CASE("adapters: new ones are those of each module, as PEFT names them", "[a
         found.insert(name.substr(std::string("base_model.model.").size()));
     return found;
   };
-  using Names = std::set<std::string>;
+  using Found = std::set<std::string>;
   const std::string l = "model.layers.1.", A = ".lora_A.weight";
-  CHECK(names("llama", {.rank = 2}) == Names{l + "self_attn.q_proj" + A, l + "self_attn.k_proj" + A,
+  CHECK(names("llama", {.rank = 2}) == Found{l + "self_attn.q_proj" + A, l + "self_attn.k_proj" + A,
                                              l + "self_attn.v_proj" + A, l + "self_attn.o_proj" + A,
                                              l + "mlp.gate_proj" + A, l + "mlp.up_proj" + A,
                                              l + "mlp.down_proj" + A});
   CHECK(names("llama", {.rank = 2, .targets = {"k_proj", "model.layers.1.mlp.up_proj"}}) ==
-        Names{l + "self_attn.k_proj" + A, l + "mlp.up_proj" + A});
+        Found{l + "self_attn.k_proj" + A, l + "mlp.up_proj" + A});
   CHECK(names("gpt2", {.rank = 2, .targets = {"attn.c_proj"}}) ==
-        Names{"transformer.h.1.attn.c_proj" + A});
+        Found{"transformer.h.1.attn.c_proj" + A});
 
   // Each has a matrix of its own; those of nn::add_lora share one for q, k and v.
   nn::GPT model = base_model("llama"), shared = base_model("llama");
