@@ -99,10 +99,11 @@ AdapterConfig read_adapter_config(const std::string& folder) {
       "lora_alpha lora_dropout megatron_core peft_type peft_version qalora_group_size r revision "
       "runtime_config target_modules task_type use_rslora ";
   for (const auto& [key, value] : *json.as<JsonObject>())
-    supported(read.find(" " + key + " ") != read.npos ||
+    supported((read.find(" " + key + " ") != read.npos && key.find(' ') == key.npos) ||
                   is_one_of(key.c_str(), {{}, false, JsonObject{}, JsonArray{}, ""}),
               key, "supported: adapters without it");
 
+  supported(is_one_of("use_rslora", {{}, true, false}), "use_rslora", "it must be true or false");
   AdapterConfig config;
   const double rank = json.number("r").value_or(0), alpha = json.number("lora_alpha").value_or(0);
   supported(rank >= 1 && rank <= 65536 && rank == std::floor(rank), "r",
@@ -124,6 +125,11 @@ AdapterConfig read_adapter_config(const std::string& folder) {
 void add_adapters(nn::GPT& model, const nn::LoraOptions& options, Generator& generator) {
   nn::detail::add_lora(nn::detail::members(model), options,
                        layers_of(chosen(model.config, options, true)), &generator);
+}
+
+void add_empty_adapters(nn::GPT& model, const nn::LoraOptions& options) {
+  nn::detail::add_lora(nn::detail::members(model), options,
+                       layers_of(chosen(model.config, options, false)), nullptr);
 }
 
 AdapterConfig load_adapters(const std::string& folder, nn::GPT& model) {
@@ -148,7 +154,7 @@ AdapterConfig load_adapters(const std::string& folder, nn::GPT& model) {
     for (const char* const matrix : {"lora_A", "lora_B"})
       values[module.linear + "." + matrix].push_back(
           file.tensor(module.key(matrix), model.ln_f.weight.dtype()));
-  nn::detail::add_lora(nn::detail::members(model), config.lora, layers_of(modules), nullptr);
+  add_empty_adapters(model, config.lora);
   const NoGrad no_grad;
   for (auto& [name, x] : nn::named_parameters(model))
     if (const auto at = values.find(name); at != values.end())
@@ -198,26 +204,27 @@ void save_adapters(const std::string& folder, const nn::GPT& model, const std::s
   const Names all_last(last.begin(), last.end());
   const bool enough = chosen(model.config, {.targets = all_last}, true).size() == names.size();
   const Names& targets = enough ? all_last : names;
-  const double alpha = first->lora_scale * static_cast<double>(rank);
-  const bool whole = alpha == std::floor(alpha) && alpha < 1e15;
+  const double alpha = first->lora_scale * static_cast<double>(rank), nearest = std::round(alpha);
+  const bool whole = std::abs(alpha - nearest) < 1e-12 * alpha && nearest > 0 && alpha < 1e15;
   const JsonObject config{
       {"peft_type", "LORA"},
       {"task_type", "CAUSAL_LM"},
       {"base_model_name_or_path", base},
       {"r", rank},
-      {"lora_alpha", whole ? Json(static_cast<std::int64_t>(alpha)) : Json(alpha)},
+      {"lora_alpha", whole ? Json(static_cast<std::int64_t>(nearest)) : Json(alpha)},
       {"target_modules", JsonArray(targets.begin(), targets.end())},
       {"bias", "none"},
       {"lora_dropout", 0.0},
       {"fan_in_fan_out", pretrained_family(model.config) == "gpt2"},
       {"inference_mode", true}};
+  const std::string text = format_json(config, InvalidUtf8::refused, 2) + "\n";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   check<FileError>(!error, "{}: this folder cannot be made: {}", folder, error.message());
   for (const char* const name : {config_name, weights_name})
     check_output(folder + name, overwrite);
   AtomicFile file(folder + config_name);
-  file.write(format_json(config, InvalidUtf8::refused, 2) + "\n");
+  file.write(text);
   save_safetensors(folder + weights_name, content);
   file.commit();
 }

@@ -27,6 +27,10 @@ AdapterConfig read_adapter_config(const std::string& folder);
 void add_adapters(nn::GPT& model, const nn::LoraOptions& options = {},
                   Generator& generator = default_generator());
 
+/// The same with zeros, whose values follow, as load_adapters() does it: adapters of any rank, and
+/// targets may choose nothing.
+void add_empty_adapters(nn::GPT& model, const nn::LoraOptions& options);
+
 /// Gives a model the adapters of a folder, and freezes its other parameters.  FileError for
 /// unreadable files, for adapters that do not fit, with the names of all missing, unexpected or
 /// misshapen matrices, and for those that save_adapters() wrote for other weights; ValueError as of

@@ -458,18 +458,22 @@ std::optional<Indices> after_padding(const std::vector<Size>& padding, Size from
 
 namespace {
 
-// Logits after options.logits_processor.
-Tensor processed(const Indices& tokens, const Tensor& logits, const GenerateOptions& options) {
+// Logits after options.logits_processor; those of ended sequences stay.
+Tensor processed(const Indices& tokens, const Tensor& logits, const std::vector<bool>& ended,
+                 const GenerateOptions& options) {
   check<ValueError>(all(isfinite(logits)), "generate: the model's logits are not finite");
   if (!options.logits_processor)
     return logits;
   std::vector<Tensor> rows;
-  for (std::size_t b = 0; b < options.left_padding.size(); ++b) {
-    const Size row = static_cast<Size>(b), padding = options.left_padding[b];
+  const std::vector<Size>& padded = options.left_padding;
+  const bool apart = !padded.empty() || std::ranges::find(ended, true) != ended.end();
+  for (std::size_t b = 0; apart && b < ended.size(); ++b) {
+    const Size row = static_cast<Size>(b), padding = padded.empty() ? 0 : padded[b];
     const Indices own = tokens.narrow(0, row, 1).narrow(1, padding, tokens.size(1) - padding);
-    rows.push_back(options.logits_processor(own, logits.narrow(0, row, 1)));
+    const Tensor single = logits.narrow(0, row, 1);
+    rows.push_back(ended[b] ? single : options.logits_processor(own, single));
   }
-  const Tensor result = rows.empty() ? options.logits_processor(tokens, logits) : cat(rows, 0);
+  const Tensor result = apart ? cat(rows, 0) : options.logits_processor(tokens, logits);
   check<ShapeError>(result.defined() && result.shape() == logits.shape(),
                     "generate: logits_processor returned {}; it must be {}",
                     result.defined() ? to_string(result.shape()) : "no Tensor",
@@ -531,19 +535,24 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, std::span<Generat
     const Tensor logits =
         model.last_logits(window, caches, after_padding(padding, before, before + length - held))
             .to(DType::float32);  // (B, V)
-    const Tensor p = next_token_probabilities(processed(all, logits, options), options);
+    const Tensor p = next_token_probabilities(processed(all, logits, ended, options), options);
     const auto V = static_cast<std::size_t>(config.vocab_size);
     for (std::size_t b = 0; b < B; ++b) {
-      tokens[b] = next_token({p.data<float>() + b * V, V},
-                             generators[generators.size() == 1 ? 0 : b], options);
-      if (ended[b])  // draws nevertheless, as transformers does
-        tokens[b] = ends.front();
-      ended[b] = std::ranges::find(ends, tokens[b]) != ends.end();
+      const bool shared = generators.size() == 1;  // ended sequences draw, as in transformers
+      if (!ended[b] || shared)
+        tokens[b] =
+            next_token({p.data<float>() + b * V, V}, generators[shared ? 0 : b], options);
+      if (ended[b])
+        tokens[b] = ends.empty() ? 0 : ends.front();
+      ended[b] = ended[b] || std::ranges::find(ends, tokens[b]) != ends.end();
     }
     all = cat({all, Indices(tokens).unsqueeze(1)}, 1);
     if (options.on_token)
       options.on_token(tokens);
-    const bool all_ended = !ends.empty() && std::ranges::find(ended, false) == ended.end();
+    for (std::size_t b = 0; options.sequence_ends && b < B; ++b)
+      ended[b] = ended[b] || options.sequence_ends(b);
+    const bool all_ended = (!ends.empty() || options.sequence_ends) &&
+                           std::ranges::find(ended, false) == ended.end();
     if (all_ended || (options.stop && options.stop()))
       break;
   }

@@ -179,7 +179,7 @@ struct GenerateOptions {
   double top_p = 1;  ///< draws among the likeliest that together have this probability
   double min_p = 0;  ///< draws among those with this share of the highest probability
   /// The ids that end a sequence (transformers' name).  An ended sequence is filled with the first
-  /// of these ids; generation stops when all have ended.
+  /// of these ids, or 0 without any; generation stops when all have ended.
   std::vector<std::int64_t> eos_token_id = {};
   /// The number of positions on the left of each sequence that are padding, which makes prompts of
   /// different lengths one batch: no position sees them, nor counts from them.  Empty: none.
@@ -189,6 +189,8 @@ struct GenerateOptions {
   LogitsProcessor logits_processor = {};
   /// Called after each step with the new token of each sequence.
   std::function<void(std::span<const std::int64_t>)> on_token = {};
+  /// Called after that with the number of each sequence that has not ended; true ends it.
+  std::function<bool(std::size_t)> sequence_ends = {};
   /// Called after that; true stops generation.
   std::function<bool()> stop = {};
 };
@@ -265,8 +267,8 @@ struct GPT {
   /// the last block_size tokens.  While these are all tokens, each new one costs one position
   /// (KeyValueCache); later it costs the whole window, because every token's position changes.
   /// Dropout is off, whatever the training flag says, and all draws come from `generator`, so
-  /// sampling does not change a training run.  With one generator for each sequence, a sequence of
-  /// a batch is the same as alone.
+  /// sampling does not change a training run.  With one generator for each sequence, from which an
+  /// ended one draws no more, a sequence of a batch is the same as alone.
   Indices generate(const Indices& idx, Size max_new_tokens, Generator& generator,
                    const GenerateOptions& options = {}) const;
   Indices generate(const Indices& idx, Size max_new_tokens, std::span<Generator> generators,

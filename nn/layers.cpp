@@ -297,7 +297,8 @@ void add_lora(const Members& members, const LoraOptions& options, const LoraLaye
     if (!layers.contains(name))
       continue;
     const auto smaller = std::min(linear->weight.size(0), linear->weight.size(1));
-    check<ValueError>(generator == nullptr || options.rank <= smaller,
+    const Size most = generator == nullptr ? std::max<Size>(smaller, 65536) : smaller;
+    check<ValueError>(options.rank <= most,
                       "add_lora: rank is {}, above the smaller side of {}, {}", options.rank,
                       weight, to_string(linear->weight.shape()));
     chosen.emplace(weight, linear);

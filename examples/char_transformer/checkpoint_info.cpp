@@ -212,9 +212,11 @@ void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) 
     fail<FileError>("{}: {}", path, wrong);
 }
 
-void add_adapters(xgrad::nn::GPT& model, const Lora& lora) {
+void add_adapters(xgrad::nn::GPT& model, const Lora& lora, bool values_follow) {
   if (lora.options.targets.empty())
     xgrad::nn::add_lora(model, {.rank = lora.options.rank, .alpha = lora.options.alpha});
+  else if (values_follow)
+    xgrad::io::add_empty_adapters(model, lora.options);
   else
     xgrad::io::add_adapters(model, lora.options);
 }
@@ -288,7 +290,7 @@ TrainedModel read_trained_model(const std::string& given, const std::string& bas
     TrainedModel trained{path, xgrad::nn::GPT(config), std::move(info),
                          fmt::format("{}, after {}", path, format_count(checkpoint.step, "step"))};
     if (const auto& lora = trained.info.lora)
-      add_adapters(trained.model, *lora);
+      add_adapters(trained.model, *lora, true);
     xgrad::io::load_state(trained.model, checkpoint.model, path);
     check_finite(checkpoint.model, path);
     return trained;

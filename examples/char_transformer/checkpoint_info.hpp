@@ -42,8 +42,8 @@ struct Lora {
   xgrad::nn::LoraOptions options;   ///< without targets: those of nn::add_lora, of older runs
   std::string base, base_checksum;  ///< its absolute path; of its weights
 };
-/// Gives them to a model.
-void add_adapters(xgrad::nn::GPT& model, const Lora& lora);
+/// Gives them to a model; `values_follow`: zeros, of any rank.
+void add_adapters(xgrad::nn::GPT& model, const Lora& lora, bool values_follow = false);
 
 struct CheckpointInfo {
   xgrad::io::Json config;  ///< an object with nanoGPT's names
@@ -110,6 +110,10 @@ Dataset open_run_dataset(const std::string& data, const std::string& val_data,
 std::vector<std::int64_t> document_end_of(const std::string& given, const Vocabulary& vocabulary);
 /// How often these ids end a document in a text.
 std::size_t count_documents(const xgrad::text::Ids& text, std::span<const std::int64_t> end);
+/// FileError, which names the text, if no document of it ends with --document-end, or if tokens hide
+/// an end, because they depend on their neighbours.
+void check_document_end(const std::string& given, const xgrad::text::Ids& text,
+                        const std::string& name, const Vocabulary& vocabulary);
 /// FileError for a text shorter than one block.
 void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary);

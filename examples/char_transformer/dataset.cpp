@@ -184,6 +184,28 @@ std::size_t count_documents(const text::Ids& text, std::span<const std::int64_t>
   return n;
 }
 
+void check_document_end(const std::string& given, const text::Ids& ids, const std::string& name,
+                        const Vocabulary& vocabulary) {
+  if (given.empty())
+    return;
+  const std::size_t found = count_documents(ids, document_end_of(given, vocabulary));
+  std::size_t written = 0;
+  if (vocabulary.pairs() != nullptr && given.find_first_not_of("0123456789") != given.npos) {
+    const std::string all = vocabulary.pairs()->decode(ids);
+    for (std::size_t at = 0; (at = all.find(given, at)) != all.npos; at += given.size())
+      ++written;
+  }
+  if (written > found)
+    fail<FileError>(
+        "{}: --document-end '{}' is there {}, but {} as its tokens alone, which depend on their "
+        "neighbours: name a special token, or the id of one that ends each document",
+        name, xgrad::printable_name(given), format_count(written, "time"),
+        format_count(found, "time"));
+  if (found == 0)
+    fail<FileError>("{}: no document ends with --document-end '{}'", name,
+                    xgrad::printable_name(given));
+}
+
 void check_block(const text::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary) {
   if (ids.size() <= block_size)

@@ -27,7 +27,10 @@ void export_folder(const ExportOptions& options) {
   const fs::path folder = options.out;
   std::vector<std::string> names = {"config.json", "model.safetensors", "tokenizer.json"};
   std::ranges::copy(xgrad::io::pretrained_files, std::back_inserter(names));
-  if (std::error_code none; fs::exists(folder, none))
+  if (std::error_code none; fs::exists(folder / "adapter_config.json", none))
+    fail<FileError>("{}: commands read the adapters there, not a model: name another folder",
+                    options.out);
+  else if (fs::exists(folder, none))
     for (const std::string& name : names)
       check_output((folder / name).string(), options.overwrite,
                    files_of(options.checkpoint, options.base));
@@ -67,6 +70,10 @@ void export_folder(const ExportOptions& options) {
 void export_adapters(const ExportOptions& options) {
   if (options.out == ExportOptions().out)
     throw UsageError("--adapters writes a folder: --out DIR/ names it");
+  if (!pretrained_folder(options.out).empty())
+    fail<FileError>("{}: is a pretrained model's folder, and commands would read the adapters there: "
+                    "name another",
+                    options.out);
   for (const char* const name : {"adapter_config.json", "adapter_model.safetensors"})
     check_output((fs::path(options.out) / name).string(), options.overwrite,
                  files_of(options.checkpoint, options.base));

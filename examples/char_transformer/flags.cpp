@@ -194,11 +194,18 @@ void apply_config(CLI::App& app) {
                        app.get_name(), suggestion(flag, app));
     if (value.as<std::nullptr_t>() != nullptr || option->count() > 0)
       continue;
-    const auto* const text = value.as<std::string>();
+    const auto written = [](const xgrad::io::Json& one) {
+      const auto* const text = one.as<std::string>();
+      return text != nullptr ? *text
+                             : xgrad::io::format_json(one, xgrad::io::InvalidUtf8::replaced);
+    };
+    const auto* const list = value.as<xgrad::io::JsonArray>();
+    if (list != nullptr && flag != "--prompt")
+      fail<UsageError>("{}: {} has one value, not a list; several are one text, as \"a,b\"",
+                       place(key), flag);
     try {
-      option->add_result(text != nullptr
-                             ? *text
-                             : xgrad::io::format_json(value, xgrad::io::InvalidUtf8::replaced));
+      for (const xgrad::io::Json& one : list != nullptr ? *list : xgrad::io::JsonArray{value})
+        option->add_result(written(one));
       option->run_callback();
     } catch (const CLI::ParseError& error) {
       fail<UsageError>("{}: {}", place(key), xgrad::printable(error.what()));

@@ -256,10 +256,8 @@ std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string
   }
   const Vocabulary& vocabulary = run.dataset.vocabulary;
   run.dataset.document_end = document_end_of(options.document_end, vocabulary);
-  if (!options.document_end.empty() &&
-      count_documents(run.dataset.ids.train, run.dataset.document_end) == 0)
-    fail<FileError>("{}: no document ends with --document-end '{}'", run.dataset.training_name,
-                    xgrad::printable_name(options.document_end));
+  check_document_end(options.document_end, run.dataset.ids.train, run.dataset.training_name,
+                     vocabulary);
   check_block(run.dataset.ids.train, run.dataset.training_name, recipe.block_size, vocabulary);
   check_block(run.dataset.ids.validation, run.dataset.validation_name, recipe.block_size,
               vocabulary);

@@ -134,14 +134,20 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
                                    drawing.eos_token_id.end();
       }
     };
-    drawing.stop = [&] { return output_error() != 0 || std::ranges::all_of(rows, &Row::ended); };
+    drawing.sequence_ends = [&](std::size_t b) { return rows[b].ended; };
+    drawing.stop = [] { return output_error() != 0; };
+    const auto print = [&] {
+      for (Row& row : rows)
+        say(row.text + row.characters.finish() + "\n");
+    };
     try {
       model.generate(batch, options.tokens, generators, drawing);
     } catch (const ValueError& error) {
+      if (B > 1)
+        print();
       fail<ValueError>("it cannot write on: {}", reason(error));
     }
-    for (Row& row : rows)
-      say(row.text + row.characters.finish() + "\n");
+    print();
   }
 }
 

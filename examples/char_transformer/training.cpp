@@ -59,7 +59,7 @@ static GPT make_model(const PreparedRun& run) {
                      });
   if (tuned) {
     const xgrad::nn::init::SkipInit values_follow;
-    add_adapters(model, *lora);
+    add_adapters(model, *lora, true);
   }
   if (run.from && !run.resumed)
     xgrad::io::load_state(model, run.from->model, run.from->path);
@@ -252,6 +252,7 @@ void evaluate(const EvalOptions& options) {
       document_end_of(options.document_end.empty() ? text_in(info.config, "document_end")
                                                    : options.document_end,
                       info.vocabulary);
+  check_document_end(options.document_end, ids, name, info.vocabulary);
   // As in training.  For a named text and a pretrained model, the longest block that memory allows,
   // so that the model, its adapters' run and the exported folder have the same loss: the logits
   // have a number for every token of the vocabulary.

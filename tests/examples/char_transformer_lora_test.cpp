@@ -195,6 +195,12 @@ TEST_CASE("char_transformer: PEFT's folders of adapters", "[lora]") {
                   {"is the same file as the input"});
     check_refused(folder, {"export", peft, "--adapters", "--out", run_of, "--overwrite"}, 1,
                   {"is a file of the run"});
+    // A folder is a model's, or its adapters'.
+    check_refused(folder, {"export", run_of, "--out", peft + "/"}, 1,
+                  {"commands read the adapters there"});
+    if (base == "llama")
+      check_refused(folder, {"export", run_of, "--adapters", "--out", base}, 1,
+                    {"llama: is a pretrained model's folder"});
 
     // They are trained further; the base's weights stay what they were.
     const std::string more = "more-" + base;

@@ -217,6 +217,13 @@ TEST_CASE("char_transformer: documents that do not see each other", "[losses][do
     check_refused(folder, overridden(with_end, {"--out", "none", "--document-end", end}), 1,
                   {fragment});
   CHECK_FALSE(std::filesystem::exists(folder / "none"));
+  check_refused(folder, {"eval", "run", "--document-end", "nod"}, 1,
+                {"no document ends with --document-end 'nod'"});
+  // Tokens depend on their neighbours: " not" is one here.
+  check_refused(folder,
+                overridden(with_end, {"--out", "none", "--tokens", "bpe", "--vocab-size", "300",
+                                      "--document-end", "not.\n"}),
+                1, {"is there 54 times, but 0 times as its tokens alone"});
 }
 
 TEST_CASE("char_transformer: the last validation is bounded and named", "[losses]") {

@@ -98,23 +98,33 @@ TEST_CASE("char_transformer: several prompts at once are as each alone", "[sampl
   const TrainedFolder folder;
   const Arguments how = {"--tokens", "30", "--seed", "5", "--stop", ",\n"};
   const std::vector<std::string> prompts = {"the d", "c", "on mat 3, the cat"};
-  std::string alone;
+  const std::string line = "---------------\n";
+  std::string first, second;  // samples
   Arguments all = {"sample", "run"};
   for (const std::string& prompt : prompts) {
-    Arguments one = {"sample", "run", "--prompt", prompt};
+    Arguments one = {"sample", "run", "--num-samples", "2", "--prompt", prompt};
     one.insert(one.end(), how.begin(), how.end());
     const Result result = run(folder, one);
     REQUIRE(result.code == 0);
-    alone += (alone.empty() ? "" : "---------------\n") + result.out;
+    const std::size_t at = result.out.find(line);
+    first += result.out.substr(0, at) + line;
+    second += (second.empty() ? "" : line) + result.out.substr(at + line.size());
     all.insert(all.end(), {"--prompt", prompt});
   }
   all.insert(all.end(), how.begin(), how.end());
+  all.insert(all.end(), {"--num-samples", "2"});
   const Result together = run(folder, all);
   CHECK(together.code == 0);
-  CHECK(together.out == alone);
-  all.insert(all.end(), {"--num-samples", "2"});
-  const Result twice = run(folder, all);
-  CHECK_THAT(twice.out, StartsWith(alone + "---------------\nthe d"));
+  CHECK(together.out == first + second);  // a prompt that has ended draws no more
+  write_bytes(folder / "prompts", R"({"prompt": ["c", "the d"], "tokens": 2})");
+  check_contains(run(folder, {"sample", "run", "--config", "prompts"}).out, {line + "the d"});
+  write_bytes(folder / "list", R"({"stop": ["a", "b"]})");
+  check_refused(folder, {"sample", "run", "--config", "list"}, 2, {"--stop has one value, not a list"});
+  // One that cannot go on loses nothing of the others.
+  const Result failed = run(folder, {"sample", "run", "--prompt", "the dog", "--prompt", "c", "--tokens",
+                                     "60", "--no-repeat-ngram", "1"});
+  CHECK(failed.code == 1);
+  check_contains(failed.out, {"the dog", line + "c"});
   all.insert(all.end(), {"--prompt", "Q"});
   check_refused(folder, all, 1, {"--prompt", "'Q'"});
 }
