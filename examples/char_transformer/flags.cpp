@@ -200,11 +200,13 @@ void apply_config(CLI::App& app) {
                              : xgrad::io::format_json(one, xgrad::io::InvalidUtf8::replaced);
     };
     const auto* const list = value.as<xgrad::io::JsonArray>();
-    if (list != nullptr && flag != "--prompt")
+    const std::string type = option->get_type_name();  // numbers refuse a list by their range
+    if (list != nullptr && flag != "--prompt" && type != "N" && type != "X" && type != "[BOOL]")
       fail<UsageError>("{}: {} has one value, not a list; several are one text, as \"a,b\"",
                        place(key), flag);
     try {
-      for (const xgrad::io::Json& one : list != nullptr ? *list : xgrad::io::JsonArray{value})
+      const bool several = list != nullptr && flag == "--prompt";
+      for (const xgrad::io::Json& one : several ? *list : xgrad::io::JsonArray{value})
         option->add_result(written(one));
       option->run_callback();
     } catch (const CLI::ParseError& error) {
