@@ -63,7 +63,8 @@ void fill_from(T* x, std::size_t n, std::size_t end, T value) {
 }
 
 // A block of queries, rows begin ... begin + rows - 1, and the keys that any of them may attend to:
-// `keys` of them, from `first` on.  Scores and weights of a block begin at that key.
+// `keys` of them, from the least first key of its rows on.  Scores and weights of a block begin at
+// that key.
 struct Block {
   std::size_t begin, rows, first, keys;
 };
@@ -83,7 +84,7 @@ template <class T>
 std::size_t mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, const Block& b,
                         T* x) {
   constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
-  const std::size_t end = std::max(p.keys_of(i), b.first), n = end - b.first;
+  const std::size_t n = p.keys_of(i) - b.first;
   if (p.bias) {
     const T* const bias = p.bias.row(item, i);
     for (std::size_t j = 0; j < n; ++j)
@@ -92,7 +93,7 @@ std::size_t mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, 
   if (p.allowed)
     select(p.allowed.row(item, i), n, x, T(1), minus_infinity);
   if (p.first)
-    std::fill_n(x, p.first_of(item, i) - std::min(b.first, p.first_of(item, i)), minus_infinity);
+    std::fill_n(x, p.first_of(item, i) - b.first, minus_infinity);
   fill_from(x, n, b.keys, minus_infinity);
   return n;
 }

@@ -109,18 +109,14 @@ Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k
                           const Tensor& bias) {
   constexpr double hidden = -std::numeric_limits<double>::infinity();
   const Size t = q.size(-2), s = k.size(-2);
-  std::optional<Mask> visible;  // (..., T, S), with first keys
+  std::optional<Mask> visible;  // (..., T, S): first_key <= key <= query + causal_offset
+  if (setup.causal)
+    visible = tril(zeros({t, s}) == 0, setup.causal_offset);
   if (setup.first_key)
-    visible = ~(arange_indices(0, s) < transpose(*setup.first_key, -2, -1)) &
-              tril(zeros({t, s}) == 0, setup.causal_offset);
+    visible = *visible & ~(arange_indices(0, s) < transpose(*setup.first_key, -2, -1));
   // keys that no query sees count as absent
-  if (visible) {
+  if (visible && (setup.first_key || setup.causal_offset + t < s)) {
     const Mask absent = unsqueeze(~any(*visible, {-2}), -1);
-    k = where(absent, 0.0, k);
-    v = where(absent, 0.0, v);
-  } else if (const Size seen = setup.causal_offset + t; setup.causal && seen < s) {
-    const Mask absent =
-        reshape(arange(static_cast<double>(s)), {s, 1}) >= static_cast<double>(seen);
     k = masked_fill(k, absent, 0);
     v = masked_fill(v, absent, 0);
   }
@@ -131,8 +127,6 @@ Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k
     scores = masked_fill(scores, ~*setup.allowed, hidden);
   if (visible)
     scores = masked_fill(scores, ~*visible, hidden);
-  else if (setup.causal)  // key j <= query i + causal_offset
-    scores = masked_fill(scores, ~tril(zeros({t, s}) == 0, setup.causal_offset), hidden);
   const Tensor weights = softmax(scores, -1);
   return matmul(setup.keep ? where(*setup.keep, weights * setup.keep_scale, 0.0) : weights, v);
 }
