@@ -332,14 +332,18 @@ class Trainer {
 
   /// Whether something could not be saved, which it reports.
   bool anything_lost() {
-    const bool lost = failed_ || best_failed_ || adapters_failed_;
+    const bool lost = failed_ || best_failed_;
+    if (adapters_failed_ && !failed_)
+      progress_.warn(fmt::format("the adapters' own files are not those of the checkpoint; export {} "
+                                 "--adapters --out DIR writes them",
+                                 run_dir_.path()));
     if (lost)
       progress_.warn(saved_
                          ? fmt::format("later steps are lost; the last checkpoint, {} of {}, is "
                                        "{}",
                                        after(*saved_), format_count(steps_), run_dir_.checkpoint())
                          : "the model could not be saved and is lost");
-    return lost;
+    return lost || adapters_failed_;
   }
 
   PreparedRun& run_;

@@ -64,7 +64,11 @@ static GPT make_model(const PreparedRun& run) {
   if (run.from && !run.resumed)
     xgrad::io::load_state(model, run.from->model, run.from->path);
   if (lora && !tuned)
-    add_adapters(model, *lora);
+    try {
+      add_adapters(model, *lora);
+    } catch (const ValueError& error) {
+      fail<ValueError>("--lora-rank, --lora-targets: {}", reason(error));
+    }
   return model;
 }
 
