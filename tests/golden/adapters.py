@@ -8,12 +8,17 @@ logits, merged.NAME of each weight that has adapters, and losses (20,) and after
 """
 import json
 import pathlib
+import sys
 
+import torch
+import torch.nn.functional as F
 from peft import LoraConfig, get_peft_model, get_peft_model_state_dict
 from transformers import AutoModelForCausalLM
 
-# Its imports and functions, without the models that it writes.
-exec((pathlib.Path(__file__).resolve().parent / "pretrained.py").read_text().split("\ntorch.manual_seed")[0])
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE))
+from golden import Golden  # noqa: E402
+from pretrained import in_double  # noqa: E402
 
 
 def write_adapters(base, **config):
@@ -36,12 +41,7 @@ def write_adapters(base, **config):
     golden.add("ids", ids)
     with torch.no_grad():
         golden.add("f32.logits", model(ids).logits)
-    for module in model.modules():
-        if type(module).__name__.endswith("RMSNorm"):
-            module.forward = rms_norm.__get__(module)
-        if type(module).__name__.endswith("RotaryEmbedding"):
-            module.forward = rotation.__get__(module)
-    golden.add("logits", model.double()(ids).logits)
+    golden.add("logits", in_double(model)(ids).logits)
     model.merge_adapter()
     for key, p in model.base_model.model.named_parameters():
         if ".base_layer.weight" in key:

@@ -16,8 +16,6 @@ import torch
 import torch.nn.functional as F
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
-from transformers.models.llama import modeling_llama
-from transformers.models.qwen2 import modeling_qwen2
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE))
@@ -40,6 +38,15 @@ def rotation(self, x, position_ids):
     return angle.cos(), angle.sin()
 
 
+def in_double(model):
+    for module in model.modules():
+        if type(module).__name__.endswith("RMSNorm"):
+            module.forward = rms_norm.__get__(module)
+        if type(module).__name__.endswith("RotaryEmbedding"):
+            module.forward = rotation.__get__(module)
+    return model.double()
+
+
 def write(name, model, length):
     folder = HERE / "pretrained" / name
     with torch.no_grad():
@@ -56,12 +63,7 @@ def write(name, model, length):
         golden.add("f32.logits", model(ids).logits)
         if getattr(model.config, "sliding_window", None):
             golden.add("greedy", model.generate(ids[:1, :4], max_new_tokens=12, do_sample=False)[:, 4:])
-    for module in model.modules():
-        if type(module).__name__.endswith("RMSNorm"):
-            module.forward = rms_norm.__get__(module)
-        if type(module).__name__.endswith("RotaryEmbedding"):
-            module.forward = rotation.__get__(module)
-    logits = model.double()(ids).logits
+    logits = in_double(model)(ids).logits
     loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
     loss.backward()
     golden.add("logits", logits)
@@ -71,15 +73,16 @@ def write(name, model, length):
     print(f"{name}: loss {loss.item():.9f}, {golden.write()} bytes")
 
 
-torch.manual_seed(1)
-sizes = dict(vocab_size=11, hidden_size=8, intermediate_size=10, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=16,
-             bos_token_id=None, eos_token_id=None)
-write("gpt2", GPT2LMHeadModel(GPT2Config(vocab_size=11, n_positions=16, n_embd=8, n_layer=2, n_head=2, n_inner=20, bos_token_id=None,
-                                         eos_token_id=None)), 9)
-write("llama", LlamaForCausalLM(LlamaConfig(**sizes, num_hidden_layers=2, tie_word_embeddings=True, head_dim=8, rope_parameters={
-    "rope_type": "llama3", "rope_theta": 100.0, "factor": 4.0, "low_freq_factor": 0.2, "high_freq_factor": 3.0,
-    "original_max_position_embeddings": 24})), 9)
-write("qwen2", Qwen2ForCausalLM(Qwen2Config(**sizes, num_hidden_layers=1, head_dim=2)), 9)
-write("mistral", MistralForCausalLM(MistralConfig(**sizes, num_hidden_layers=2, head_dim=4, sliding_window=3)), 9)
-write("qwen3", Qwen3ForCausalLM(Qwen3Config(**sizes, num_hidden_layers=2, head_dim=6, attention_bias=True, tie_word_embeddings=True,
-                                            use_sliding_window=True, sliding_window=5, max_window_layers=0)), 9)
+if __name__ == "__main__":
+    torch.manual_seed(1)
+    sizes = dict(vocab_size=11, hidden_size=8, intermediate_size=10, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=16,
+                 bos_token_id=None, eos_token_id=None)
+    write("gpt2", GPT2LMHeadModel(GPT2Config(vocab_size=11, n_positions=16, n_embd=8, n_layer=2, n_head=2, n_inner=20, bos_token_id=None,
+                                             eos_token_id=None)), 9)
+    write("llama", LlamaForCausalLM(LlamaConfig(**sizes, num_hidden_layers=2, tie_word_embeddings=True, head_dim=8, rope_parameters={
+        "rope_type": "llama3", "rope_theta": 100.0, "factor": 4.0, "low_freq_factor": 0.2, "high_freq_factor": 3.0,
+        "original_max_position_embeddings": 24})), 9)
+    write("qwen2", Qwen2ForCausalLM(Qwen2Config(**sizes, num_hidden_layers=1, head_dim=2)), 9)
+    write("mistral", MistralForCausalLM(MistralConfig(**sizes, num_hidden_layers=2, head_dim=4, sliding_window=3)), 9)
+    write("qwen3", Qwen3ForCausalLM(Qwen3Config(**sizes, num_hidden_layers=2, head_dim=6, attention_bias=True, tie_word_embeddings=True,
+                                                use_sliding_window=True, sliding_window=5, max_window_layers=0)), 9)

@@ -1,12 +1,16 @@
-// The texts of a pretrained folder, and the ids that end a text.
+// The texts of a pretrained folder, the ids that end a text, and greedy texts with penalties.
 
 #include <filesystem>
 #include <vector>
+#include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
 #include <xgrad/io/pretrained.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
+#include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
+#include "helpers/tensors.hpp"
 
 using namespace xgrad;
 
@@ -63,4 +67,24 @@ TEST_CASE("pretrained: the ids that end a text", "[pretrained]") {
     }
   CHECK_THAT(message_of<FileError>([&] { of("{}", "{"); }),
              ContainsSubstring("FOLDER: generation_config.json: is not JSON"));
+}
+
+TEST_CASE("pretrained: greedy texts with penalties are those of transformers", "[pretrained]") {
+  const nn::GPT model = io::load_pretrained(source_dir + "/tests/golden/pretrained/llama");
+  const auto generated = [&](const nn::LogitsProcessor& processor) {
+    Generator generator(1);
+    const Indices all = model.generate({{1, 5, 3, 1}, {2, 2, 7, 0}}, 12, generator,
+                                       {.temperature = 0, .logits_processor = processor});
+    return numbers(all.narrow(1, 4, 12).flatten());
+  };
+  using List = std::vector<std::int64_t>;  // of transformers 5.24
+  CHECK(generated(nn::repetition_penalty(1.5)) ==
+        List{6, 7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 4, 4, 4, 4, 4, 4, 4, 10, 1, 1, 1, 1});
+  CHECK(generated(nn::repetition_penalty(0.6)) ==
+        List{1, 1, 1, 1, 1, 6, 6, 6, 6, 6, 6, 6, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 4});
+  CHECK(generated(nn::no_repeat_ngram(2)) ==
+        List{6, 6, 7, 7, 6, 3, 7, 3, 6, 8, 7, 8, 0, 9, 9, 6, 6, 4, 4, 2, 0, 2, 4, 0});
+  CHECK(generated([](const Indices& tokens, const Tensor& logits) {
+          return nn::no_repeat_ngram(3)(tokens, nn::repetition_penalty(1.2)(tokens, logits));
+        }) == List{6, 7, 7, 7, 6, 6, 6, 7, 6, 7, 8, 6, 4, 4, 4, 0, 4, 0, 0, 4, 2, 4, 4, 2});
 }
