@@ -454,10 +454,6 @@ std::optional<Indices> after_padding(const std::vector<Size>& padding, Size from
   return Indices(std::move(first));
 }
 
-}  // namespace
-
-namespace {
-
 // Logits after options.logits_processor; those of ended sequences stay.
 Tensor processed(const Indices& tokens, const Tensor& logits, const std::vector<bool>& ended,
                  const GenerateOptions& options) {

@@ -185,7 +185,8 @@ struct GenerateOptions {
   /// different lengths one batch: no position sees them, nor counts from them.  Empty: none.
   std::vector<Size> left_padding = {};
   /// Called before each draw, and before the steps of next_token_probabilities(): for all sequences
-  /// at once or, with left_padding, for each alone and without its padding.
+  /// at once or, with left_padding and after one has ended, one by one, without padding and without
+  /// ended sequences.
   LogitsProcessor logits_processor = {};
   /// Called after each step with the new token of each sequence.
   std::function<void(std::span<const std::int64_t>)> on_token = {};
