@@ -426,7 +426,7 @@ Tensor scalar(double value, DType dtype) { return filled(Shape{}, value, dtype);
 
 // ---- members that are functions of ops.hpp ----
 
-#include <xgrad/members_defined.inc>
+#include <xgrad/autograd/members_defined.inc>
 
 template <class X>
 static X matrix_transpose(const X& x) {

@@ -146,8 +146,8 @@ class DiscreteTensor {
   const T* data() const&& = delete;
   T item() const;  ///< the only element; ShapeError if there are more or none
 
-  // ---- as members of Tensor: made from the declarations in ops/indices.hpp when CMake runs ----
-#include <xgrad/discrete_members_declared.inc>
+  // ---- as members of Tensor: scripts/members makes these from ops/indices.hpp ----
+#include <xgrad/autograd/discrete_members_declared.inc>
   DiscreteTensor t() const;
   DiscreteTensor operator[](std::int64_t index) const;
   DiscreteTensor operator[](const Slice& slice) const;
@@ -279,8 +279,8 @@ class Tensor {
   void set_value(std::shared_ptr<const Value> value);
   void check_updatable() const;  ///< GraphError unless this is a leaf
 
-  // ---- ops as members, x.softmax(-1): made from the declarations in ops.hpp when CMake runs ----
-#include <xgrad/members_declared.inc>
+  // ---- ops as members, x.softmax(-1): scripts/members makes these from ops.hpp ----
+#include <xgrad/autograd/members_declared.inc>
   Tensor t() const;  ///< the transpose of a matrix; x itself if it has fewer dimensions
   Tensor T() const { return t(); }
   Tensor operator-() const;

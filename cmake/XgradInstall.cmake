@@ -1,10 +1,9 @@
 # install and find_package(xgrad).
 include(CMakePackageConfigHelpers)
 foreach(folder IN LISTS xgrad_folders)
-  install(DIRECTORY ${folder} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad" FILES_MATCHING PATTERN "*.hpp")
+  install(DIRECTORY ${folder} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad" FILES_MATCHING PATTERN "*.hpp" PATTERN "*declared.inc" PATTERN "discrete_members_defined.inc")
 endforeach()
-install(FILES xgrad.hpp "${xgrad_include}/xgrad/members_declared.inc" "${xgrad_include}/xgrad/discrete_members_declared.inc"
-              "${xgrad_include}/xgrad/discrete_members_defined.inc" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad")
+install(FILES xgrad.hpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad")
 install(TARGETS xgrad xgrad_precompiled xgrad_headers xgrad_kernels xgrad_autograd xgrad_parallel xgrad_check xgrad_nn xgrad_optim xgrad_data xgrad_io xgrad_pages EXPORT xgrad
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 set(xgrad_package "${CMAKE_INSTALL_LIBDIR}/cmake/xgrad")

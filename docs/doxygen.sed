@@ -8,6 +8,6 @@
 # The README's links to files that have no page of their own lead back to the project.
 s#\]\(([a-z0-9_/]+\.[hc]pp|examples/[a-z_]+/README\.md|scripts/[a-z]+)\)#](../../../\1)#g
 s#/README\.md\)#)#g
-# The members that CMake has made, if there is a build.
-\|^#include <xgrad/members_declared.inc>|r build/release/include/xgrad/members_declared.inc
-\|^#include <xgrad/discrete_members_declared.inc>|r build/release/include/xgrad/discrete_members_declared.inc
+# The members that scripts/members has made.
+\|^#include "members_declared.inc"|r autograd/members_declared.inc
+\|^#include "discrete_members_declared.inc"|r autograd/discrete_members_declared.inc

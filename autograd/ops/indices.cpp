@@ -249,7 +249,7 @@ DiscreteTensor<T> masked_select(const DiscreteTensor<T>& x, const Mask& mask) {
   return elements_by_mask(x, mask);
 }
 
-#include <xgrad/discrete_ops_instantiated.inc>
+#include <xgrad/autograd/ops/discrete_ops_instantiated.inc>
 
 // Indices computed from Indices, Masks and Tensors, element by element.
 

@@ -155,6 +155,6 @@ template <class T>
 DiscreteTensor<T> DiscreteTensor<T>::operator[](const Slice& part) const {
   return slice(0, part.start, part.end, part.step);
 }
-#include <xgrad/discrete_members_defined.inc>
+#include <xgrad/autograd/ops/discrete_members_defined.inc>
 
 }  // namespace xgrad
