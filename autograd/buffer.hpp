@@ -95,6 +95,8 @@ struct Value {
   }
 };
 
+namespace detail {
+
 /// Whether this is the only handle on its object, so that the object may be changed.
 template <class T>
 bool is_only_handle(const std::shared_ptr<T>& handle) {
@@ -119,4 +121,5 @@ inline bool is_sole_owner(const std::shared_ptr<const Value>& value) {
 /// Makes this handle the sole owner of its elements: copies them if anything else shares them.
 void make_sole_owner(std::shared_ptr<const Value>& value);
 
+}  // namespace detail
 }  // namespace xgrad

@@ -49,7 +49,7 @@
 //   with
 //   {.broadcasts = true} the engine sums it to that shape.
 // - A backward that loops over numbers makes no graph.  ops_or_kernel(ctx, ops, kernel) takes both
-//   forms; fused() (graph.hpp) derives the first from a composition of ops.
+//   forms; fused() (fused.hpp) derives the first from a composition of ops.
 // - Check inputs first and throw a ShapeError or ValueError that names the op and the shapes.
 //
 // Then test it with gradcheck() and gradgradcheck() (gradcheck.hpp):
@@ -64,7 +64,7 @@
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/graph.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/xtensor.hpp>

@@ -39,7 +39,7 @@ class Context::Run {
     return node != nullptr && (all_leaves_ || wanted_.contains(node.get()));
   }
 
-  bool wants_any(const Edges& edges) const {
+  bool wants_any(const detail::Edges& edges) const {
     return std::ranges::any_of(edges, [this](const auto& node) { return wants(node); });
   }
 
@@ -71,7 +71,8 @@ class Context::Run {
           node->check_gradient(gradient = replacement, "hook on " + node->op, 0);
       if (observer_ != nullptr)
         observer_->on_gradient(*node, gradient);
-      take_own_handle(gradient);  // a hook or observer may change the old handle's Tensor later
+      detail::take_own_handle(
+          gradient);  // a hook or observer may change the old handle's Tensor later
       store(*node, gradient);
       if (node->sequence > 0 && (all_leaves_ || wants_any(node->inputs)))
         run_formula(node, std::move(gradient));
@@ -79,7 +80,7 @@ class Context::Run {
   }
 
   Tensor result(const std::shared_ptr<Node>& target) const {
-    return with_own_handle(results_.at(target.get()));
+    return detail::with_own_handle(results_.at(target.get()));
   }
   const LeafGradients& of_leaves() const { return of_leaves_; }
 
@@ -97,10 +98,10 @@ class Context::Run {
   // Stores the gradient of a target, or of a leaf whose node this still is.
   void store(const Node& node, const Tensor& gradient) {
     if (const auto result = results_.find(&node); result != results_.end())
-      result->second = with_own_handle(gradient);
+      result->second = detail::with_own_handle(gradient);
     else if (auto identity = node.leaf.lock();
              all_leaves_ && identity && identity->node.get() == &node)
-      of_leaves_.emplace_back(std::move(identity), with_own_handle(gradient));
+      of_leaves_.emplace_back(std::move(identity), detail::with_own_handle(gradient));
   }
 
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
@@ -183,7 +184,7 @@ GradientBuffer<T> Context::buffer(std::size_t i) {
     fail<DTypeError>("{}: its backward asks for a {} buffer of input {}, which is {}", node_->op,
                      to_string(dtype_of<T>), i, to_string(input->dtype));
   Tensor& sum = run_.gradient_sum(input);
-  if (sum.defined() && !is_sole_owner(sum))
+  if (sum.defined() && !detail::is_sole_owner(sum))
     sum = copy_of(sum.data<T>(), input->shape);
   const Tensor& to =
       sum.defined() ? sum : waiting_.emplace_back(i, empty_array<T>(input->shape)).second;
@@ -191,6 +192,37 @@ GradientBuffer<T> Context::buffer(std::size_t i) {
 }
 template GradientBuffer<float> Context::buffer<float>(std::size_t);
 template GradientBuffer<double> Context::buffer<double>(std::size_t);
+
+// The nodes of the inputs of grad(); GraphError if one requires no gradient.
+static std::vector<std::shared_ptr<Node>> target_nodes(const std::vector<Tensor>& inputs) {
+  std::vector<std::shared_ptr<Node>> nodes;
+  for (const Tensor& x : inputs) {
+    check<GraphError>(x.requires_grad(), "grad: input {} does not require a gradient",
+                      nodes.size());
+    nodes.push_back(x.identity().node);
+  }
+  return nodes;
+}
+
+// Throws unless gradients can flow from these outputs; `gradients` are GradOptions::grad_outputs.
+static void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
+                          const char* caller) {
+  if (!gradients.empty() && gradients.size() != outputs.size())
+    fail<ValueError>("{}: {} outputs but {} grad_outputs", caller, outputs.size(),
+                     gradients.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& y = outputs[i];
+    if (!y.requires_grad())
+      fail<GraphError>("{}: output {} has no graph: none of its inputs requires a gradient", caller,
+                       i);
+    if (!gradients.empty() && gradients[i].defined())
+      y.identity().node->check_gradient(gradients[i], caller, i);
+    else if (y.numel() != 1)
+      fail<GraphError>(
+          "{}: output {} has shape {}: only one of a single element needs no gradient of its own",
+          caller, i, to_string(y.shape()));
+  }
+}
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options) {
@@ -237,30 +269,31 @@ static void add_in_place(const Value& sum, const Tensor& gradient) {
   });
 }
 
-static bool is_sole_owner(const std::shared_ptr<Tensor::Identity>& x) {
-  return is_only_handle(x) && is_sole_owner(x->value);
+static bool owns_alone(const std::shared_ptr<Tensor::Identity>& x) {
+  return detail::is_only_handle(x) && detail::is_sole_owner(x->value);
 }
 
-bool is_sole_owner(const Tensor& x) { return is_sole_owner(x.handle()); }
+bool detail::is_sole_owner(const Tensor& x) { return owns_alone(x.handle()); }
 
-void take_own_handle(Tensor& x) {
+void detail::take_own_handle(Tensor& x) {
   if (!x.defined())
     return;
   const auto& [value, node, grad, frozen] = x.identity();
-  if (!is_only_handle(x.handle()) || node != nullptr || grad != nullptr || frozen != nullptr)
+  if (!detail::is_only_handle(x.handle()) || node != nullptr || grad != nullptr ||
+      frozen != nullptr)
     x = {value, node};
 }
 
 void accumulate(Tensor& sum, Tensor gradient) {
   const bool graph = Mode::current().grad_enabled;
-  if (sum.defined() && !graph && is_sole_owner(sum))
+  if (sum.defined() && !graph && detail::is_sole_owner(sum))
     add_in_place(*sum.identity().value, gradient);
   else if (sum.defined())
     sum = add(sum, gradient);
   else if (gradient.requires_grad() && !graph)
     sum = gradient.detach();
   else
-    take_own_handle(sum = std::move(gradient));
+    detail::take_own_handle(sum = std::move(gradient));
 }
 
 void accumulate_grads(
@@ -279,8 +312,7 @@ void accumulate_grads(
     for (std::size_t i = 0; i < n; ++i) {
       const auto& grad = gradients[i].first->grad;
       const bool in_place = !graph && grad != nullptr && grad->node == nullptr &&
-                            grad->value->dtype == gradients[i].second.dtype() &&
-                            is_sole_owner(grad);
+                            grad->value->dtype == gradients[i].second.dtype() && owns_alone(grad);
       before[i] = in_place ? nullptr : grad;
     }
     if (graph)  // add() may call an observer, which may do anything

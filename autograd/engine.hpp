@@ -42,6 +42,19 @@ void backward(const std::vector<Tensor>& outputs, const GradOptions& options = {
 
 // Sums of gradients: within a run, and into the grad() of leaves.
 
+/// sum += gradient: in place if the sum has no other owner, and as a recorded op where graphs are
+/// recorded.  An undefined sum becomes the gradient, under a handle of its own.
+void accumulate(Tensor& sum, Tensor gradient);
+
+/// Adds each gradient to the grad() of its Tensor, as a recorded op if `create_graph`: all or, if
+/// anything throws, none.  Several threads may do this to the same Tensors (PyTorch's
+/// AccumulateGrad).
+void accumulate_grads(
+    const std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>& gradients,
+    bool create_graph);
+
+namespace detail {
+
 /// Whether this is the only handle on the Tensor, its value and its memory, so that no other handle
 /// could see a change.
 bool is_sole_owner(const Tensor& x);
@@ -55,21 +68,6 @@ inline Tensor with_own_handle(Tensor x) {
   take_own_handle(x);
   return x;
 }
-
-/// sum += gradient: in place if the sum has no other owner, and as a recorded op where graphs are
-/// recorded.  An undefined sum becomes the gradient, under a handle of its own.
-void accumulate(Tensor& sum, Tensor gradient);
-
-/// Adds each gradient to the grad() of its Tensor, as a recorded op if `create_graph`: all or, if
-/// anything throws, none.  Several threads may do this to the same Tensors (PyTorch's
-/// AccumulateGrad).
-void accumulate_grads(
-    const std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>& gradients,
-    bool create_graph);
-
-}  // namespace xgrad
-
-namespace xgrad::detail {
 
 // Nested runs of the engine: a hook or a formula may start a run, in which a hook starts another,
 // and each takes some of the thread's stack.
@@ -99,4 +97,5 @@ class NestedRun {
   static inline thread_local constinit int depth_ = 0;
 };
 
-}  // namespace xgrad::detail
+}  // namespace detail
+}  // namespace xgrad

@@ -1,13 +1,11 @@
 #include <xgrad/autograd/graph.hpp>
 
 #include <algorithm>
-#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/elementwise.hpp>
 
 namespace xgrad {
 
-bool any_requires_grad(std::span<const Tensor> inputs) {
+bool detail::any_requires_grad(std::span<const Tensor> inputs) {
   const auto requires_grad = [](const Tensor& x) { return x.defined() && x.requires_grad(); };
   return Mode::current().grad_enabled && std::ranges::any_of(inputs, requires_grad);
 }
@@ -36,8 +34,8 @@ void detail::check_captures(std::string_view op, std::span<const Tensor> inputs,
       op, first - owned.begin());
 }
 
-void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
-            std::span<const Tensor> inputs, Flags flags) {
+void detail::attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
+                    std::span<const Tensor> inputs, Flags flags) {
   node->op = op;
   node->shape = y.shape();
   node->dtype = y.dtype();
@@ -51,7 +49,7 @@ void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
   y.handle()->node = std::move(node);
 }
 
-void Edges::assign(std::span<const Tensor> inputs) {
+void detail::Edges::assign(std::span<const Tensor> inputs) {
   size_ = inputs.size();
   if (size_ > few_.size())
     many_ = std::make_unique<std::shared_ptr<Node>[]>(size_);
@@ -108,82 +106,4 @@ Tensor Context::output() const {
   return {node_->output, node_};
 }
 
-std::vector<std::shared_ptr<Node>> target_nodes(const std::vector<Tensor>& inputs) {
-  std::vector<std::shared_ptr<Node>> nodes;
-  for (const Tensor& x : inputs) {
-    check<GraphError>(x.requires_grad(), "grad: input {} does not require a gradient",
-                      nodes.size());
-    nodes.push_back(x.identity().node);
-  }
-  return nodes;
-}
-
-void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
-                   const char* caller) {
-  if (!gradients.empty() && gradients.size() != outputs.size())
-    fail<ValueError>("{}: {} outputs but {} grad_outputs", caller, outputs.size(),
-                     gradients.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Tensor& y = outputs[i];
-    if (!y.requires_grad())
-      fail<GraphError>("{}: output {} has no graph: none of its inputs requires a gradient", caller,
-                       i);
-    if (!gradients.empty() && gradients[i].defined())
-      y.identity().node->check_gradient(gradients[i], caller, i);
-    else if (y.numel() != 1)
-      fail<GraphError>(
-          "{}: output {} has shape {}: only one of a single element needs no gradient of its own",
-          caller, i, to_string(y.shape()));
-  }
-}
-
 }  // namespace xgrad
-
-namespace xgrad::detail {
-
-namespace {
-
-// Forwards the ops of the derivative to the observer, and hides the nested run.
-struct ForwardsOnly final : Observer {
-  Observer* to;
-  explicit ForwardsOnly(Observer* observer) : to(observer) {}
-  void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
-                  const Forward& forward) override {
-    to->on_forward(op, inputs, output, forward);
-  }
-  void on_backward(const Node&, std::size_t, const Tensor&) override {}
-};
-
-}  // namespace
-
-bool all_finite(const Tensor& x) {
-  return dispatch(x.dtype(),
-                  [&]<class T>() { return kernels::all_finite(x.numel(), x.data<T>()); });
-}
-
-void differentiate(Context& ctx, std::span<const Saved> saved,
-                   const std::function<Tensor(std::span<const Tensor>)>& composition) {
-  const auto same = [](std::span<const Tensor> in) { return in[0]; };
-  const auto pass = [](Context& s) { s.add(0, s.gradient()); };
-  std::vector<Tensor> inputs, wanted;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < saved.size(); ++i) {
-    inputs.push_back(saved[i].tensor());
-    if (saved[i] && ctx.needs(i)) {
-      const ModeGuard unseen({true, nullptr});
-      wanted.push_back(inputs.back() = record("view", {inputs.back()}, same, pass));
-      places.push_back(i);
-    }
-  }
-  Observer* const observer = Mode::current().observer;
-  ForwardsOnly forwards(observer);
-  const ModeGuard mode({true, observer == nullptr ? nullptr : &forwards});
-  const auto gradients = grad(
-      {composition(inputs)}, wanted,
-      {.grad_outputs = {ctx.gradient()}, .create_graph = ctx.create_graph(), .allow_unused = true});
-  for (std::size_t k = 0; k < places.size(); ++k)
-    if (gradients[k].defined())
-      ctx.add(places[k], gradients[k]);
-}
-
-}  // namespace xgrad::detail

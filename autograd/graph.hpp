@@ -28,6 +28,8 @@ namespace xgrad {
 
 class Context;
 
+namespace detail {
+
 /// The nodes of an op's inputs, in their order; null where no gradient is needed.  Two fit inside,
 /// because few ops have more and a long chain should not pay for them.
 class Edges {
@@ -48,6 +50,8 @@ class Edges {
   std::unique_ptr<std::shared_ptr<Node>[]> many_;
 };
 
+}  // namespace detail
+
 /// A vertex of the graph: a leaf, or one use of an op.  It owns the values that its formula
 /// captured and not its op's output, so an activation that no formula needs is freed in the forward
 /// pass.
@@ -62,7 +66,7 @@ class Node {
   Shape shape;  ///< of the output
   DType dtype = DType::float32;
   bool broadcasts = false;  ///< gradients are summed to the inputs' shapes
-  Edges inputs;
+  detail::Edges inputs;
   std::shared_ptr<const Value> output;  ///< only if the formula uses it (Flags)
   /// The Tensor whose grad is filled, if this is a leaf's node.  Weak, because a grad with a graph
   /// would own itself otherwise.
@@ -122,6 +126,14 @@ class Context {
   std::vector<std::pair<std::size_t, Tensor>> waiting_;
 };
 
+/// Needs of an op's formula besides its captures.
+struct Flags {
+  bool broadcasts = false;    ///< the engine sums gradients to the inputs' shapes
+  bool saves_output = false;  ///< ctx.output() is used
+};
+
+namespace detail {
+
 /// The node of an op with this backward formula: a callable that takes a Context&, and may be a
 /// template of the gradient's element type.
 template <class Backward>
@@ -157,43 +169,11 @@ class OpNode final : public Node {
   std::optional<Backward> formula_;  // destroyed before the edges, which keep its captures alive
 };
 
-/// Whether ops have fused kernels: not with XGRAD_NO_KERNELS.
-#ifdef XGRAD_NO_KERNELS
-inline constexpr bool has_kernels = false;
-#else
-inline constexpr bool has_kernels = true;
-#endif
-
-/// Runs ops() under create_graph, where gradients are Tensors with a graph; else kernel<T>(), with
-/// the gradient's element type, which may write to buffers.
-template <class Ops, class Kernel>
-void ops_or_kernel(const Context& ctx, const Ops& ops, const Kernel& kernel) {
-  if (!has_kernels || ctx.create_graph())
-    ops();
-  else
-    dispatch(ctx.gradient().dtype(), kernel);
-}
-
-/// Needs of an op's formula besides its captures.
-struct Flags {
-  bool broadcasts = false;    ///< the engine sums gradients to the inputs' shapes
-  bool saves_output = false;  ///< ctx.output() is used
-};
-
 /// Whether gradients are enabled and one of these inputs requires one.
 bool any_requires_grad(std::span<const Tensor> inputs);
 /// Makes `node` the node of y, a Tensor with no other handle yet; part of record().
 void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
             std::span<const Tensor> inputs, Flags flags);
-
-/// The nodes of grad()'s inputs; GraphError if one requires no gradient.
-std::vector<std::shared_ptr<Node>> target_nodes(const std::vector<Tensor>& inputs);
-
-/// Throws unless gradients can flow from these outputs; `gradients` are GradOptions::grad_outputs.
-void check_outputs(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients,
-                   const char* caller);
-
-namespace detail {
 
 /// forward(in), or forward<T>(in) with the element type of in[0]; neither recorded nor observed.
 template <class F>
@@ -234,14 +214,16 @@ Tensor record(std::string_view op, std::span<const Tensor> inputs, F&& forward, 
   if (y.handle().use_count() != 1)  // y is one of the inputs
     y = y.detach();
   Observer* const observer = Mode::current().observer;
-  if (any_requires_grad(inputs)) {
+  if (detail::any_requires_grad(inputs)) {
     if constexpr (std::is_copy_constructible_v<std::decay_t<B>>)
       if (observer != nullptr || detail::checks_captures || detail::debug_build) [[unlikely]]
         detail::check_captures(op, inputs, [&backward](const std::function<void()>& meanwhile) {
           [[maybe_unused]] const std::decay_t<B> copy = backward;
           meanwhile();
         });
-    attach(y, make_pooled<OpNode<std::decay_t<B>>>(std::forward<B>(backward)), op, inputs, flags);
+    detail::attach(y,
+                   detail::make_pooled<detail::OpNode<std::decay_t<B>>>(std::forward<B>(backward)),
+                   op, inputs, flags);
   }
   if (observer != nullptr) [[unlikely]]
     observer->on_forward(op, inputs, y, Forward([forward](std::span<const Tensor> in) {
@@ -254,53 +236,6 @@ Tensor record(std::string_view op, std::initializer_list<Tensor> inputs, F&& for
               Flags flags = {}) {
   return record(op, std::span(inputs.begin(), inputs.size()), std::forward<F>(forward),
                 std::forward<B>(backward), flags);
-}
-
-// A fused op is a composition of ops, and kernels that compute the same in one pass.
-//
-// - An ordinary run uses the kernels: forward<T>(inputs) and backward<T>(ctx, saved inputs).  For a
-//   gradient that is not finite the composition runs: inf - inf depends on the order of sums.
-// - Under create_graph the composition is differentiated at the saved inputs.
-// - Under Decompose the composition itself is recorded, in a Scope of the op's name.
-//
-// So the derivative is written once.  The composition is a pure function of its inputs, as a
-// forward is.  With CMake's XGRAD_KERNELS=OFF there is nothing else.
-
-namespace detail {
-
-/// Whether no element is NaN or infinite.
-bool all_finite(const Tensor& x);
-
-/// Adds the gradients of the composition at the saved inputs, with a graph under create_graph.  Two
-/// inputs with the same node get separate gradients.
-void differentiate(Context& ctx, std::span<const Saved> saved,
-                   const std::function<Tensor(std::span<const Tensor>)>& composition);
-
-}  // namespace detail
-
-/// All inputs but the first may be undefined.
-template <std::size_t N, class C, class F, class B>
-Tensor fused(const char* op, const std::array<Tensor, N>& inputs, const C& composition,
-             const F& forward, const B& backward) {
-  if (Mode::current().decompose) {
-    const Scope scope(op);
-    return composition(std::span<const Tensor>(inputs));
-  }
-  std::array<Saved, N> saved;
-  std::ranges::copy(inputs, saved.begin());
-  const auto formula = [saved = std::move(saved), composition, backward](Context& ctx) {
-    const auto by_ops = [&] { detail::differentiate(ctx, saved, composition); };
-    ops_or_kernel(ctx, by_ops, [&]<class T>() {
-      if (detail::all_finite(ctx.gradient()))
-        backward.template operator()<T>(ctx, saved);
-      else
-        by_ops();
-    });
-  };
-  if constexpr (has_kernels)
-    return record(op, std::span(inputs), forward, formula);
-  else
-    return record(op, std::span(inputs), composition, formula);
 }
 
 }  // namespace xgrad

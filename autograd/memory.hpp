@@ -32,12 +32,6 @@ struct Allocator {
   friend bool operator==(const Allocator&, const Allocator&) { return true; }
 };
 
-/// A shared object in a block of allocate_bytes, for the many small ones of a graph.
-template <class T, class... Args>
-std::shared_ptr<T> make_pooled(Args&&... args) {
-  return std::allocate_shared<T>(Allocator<T>(), std::forward<Args>(args)...);
-}
-
 // Ask before a large allocation: Linux promises more memory than it has, and kills the process that
 // writes to it.
 
@@ -45,4 +39,13 @@ std::shared_ptr<T> make_pooled(Args&&... args) {
 /// largest number if it cannot be read.
 std::size_t available_memory(const std::string& meminfo = "/proc/meminfo");
 
+namespace detail {
+
+/// A shared object in a block of allocate_bytes, for the many small ones of a graph.
+template <class T, class... Args>
+std::shared_ptr<T> make_pooled(Args&&... args) {
+  return std::allocate_shared<T>(Allocator<T>(), std::forward<Args>(args)...);
+}
+
+}  // namespace detail
 }  // namespace xgrad

@@ -69,7 +69,7 @@ struct Call {
     Inputs ends;
     std::unordered_map<const Node*, std::shared_ptr<Node>> stand_ins;
     for (const auto& node : from) {
-      const auto end = make_pooled<OpNode<PassOn>>(PassOn{});
+      const auto end = detail::make_pooled<detail::OpNode<PassOn>>(PassOn{});
       end->op = "view";
       end->shape = node->shape;
       end->dtype = node->dtype;
@@ -184,7 +184,8 @@ Tensor checkpoint(const Function& f, const Inputs& inputs) {
     formula.drew_from = before;
     formula.in_shard = detail::ShardDraws::current() != nullptr;
   }
-  attach(y, make_pooled<OpNode<RecomputeFormula>>(std::move(formula)), "checkpoint", edges, {});
+  detail::attach(y, detail::make_pooled<detail::OpNode<RecomputeFormula>>(std::move(formula)),
+                 "checkpoint", edges, {});
   if (outer != nullptr)
     outer->made.insert(y.identity().node.get());
   return y;

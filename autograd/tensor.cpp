@@ -81,10 +81,10 @@ Value::~Value() {
   --depth;
 }
 
-void make_sole_owner(std::shared_ptr<const Value>& value) {
-  if (!is_sole_owner(value))
+void detail::make_sole_owner(std::shared_ptr<const Value>& value) {
+  if (!detail::is_sole_owner(value))
     value = dispatch(value->dtype, [&]<class T>() {
-      return make_pooled<Value>(copy_of(value->data<T>(), value->shape));
+      return detail::make_pooled<Value>(copy_of(value->data<T>(), value->shape));
     });
 }
 
@@ -92,7 +92,7 @@ template <class T>
 T* detail::writable_data(Tensor& x) {
   x.check_updatable();
   x.data<T>();  // checks the dtype
-  make_sole_owner(x.handle()->value);
+  detail::make_sole_owner(x.handle()->value);
   return x.handle()->value->writable_data<T>();
 }
 template float* detail::writable_data<float>(Tensor&);
@@ -147,7 +147,7 @@ bool Tensor::is_leaf() const {
 
 static std::shared_ptr<Node> leaf_node(const std::shared_ptr<Tensor::Identity>& identity,
                                        DType dtype) {
-  auto node = make_pooled<Node>();
+  auto node = detail::make_pooled<Node>();
   node->op = "leaf";
   node->shape = identity->value->shape;
   node->dtype = dtype;

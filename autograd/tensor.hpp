@@ -33,10 +33,30 @@ enum class RoundingMode;
 struct Slice;
 
 namespace detail {
+
+template <class E>
+using value_type_of = std::remove_cv_t<typename std::remove_cvref_t<E>::value_type>;
+template <class A, class B>
+inline constexpr bool both_bool_or_neither = std::is_same_v<A, bool> == std::is_same_v<B, bool>;
+template <class V, class T>
+inline constexpr bool integers_or_vectors = std::is_integral_v<V>&& both_bool_or_neither<V, T>;
+template <class V, class T>
+inline constexpr bool integers_or_vectors<std::vector<V>, T> = integers_or_vectors<V, T>;
+
 /// Releases a node.  If this is the last handle, the node is destroyed: at once, or after another
 /// node whose destruction on this thread is under way.  Nodes hold nodes in chains of any length,
 /// so they are destroyed in a loop, not by recursion.
 void destroy(std::shared_ptr<Node> node) noexcept;
+
+/// The elements of a leaf for writing in place, copied first if they are shared.  For optimizers,
+/// which write at once and keep no pointer.  Errors as of update().
+template <class T>
+T* writable_data(Tensor& x);
+
+/// Changes the dtype of leaves and constants behind all their handles, with their grad(): all or,
+/// if anything throws, none.  Older graphs no longer reach them.  GraphError on the result of an
+/// op.
+void convert(std::span<const Tensor> leaves, DType dtype);
 }  // namespace detail
 
 /// A backward formula captures this in place of a Tensor: the Tensor's value and its place in the
@@ -89,23 +109,15 @@ template <class E>
 concept XtensorExpression =
     std::is_base_of_v<xt::xexpression<std::remove_cvref_t<E>>, std::remove_cvref_t<E>>;
 template <class E>
-using value_type_of = std::remove_cv_t<typename std::remove_cvref_t<E>::value_type>;
-template <class E>
-concept XtensorOfElements = XtensorExpression<E> && Element<value_type_of<E>>;
-template <class A, class B>
-inline constexpr bool both_bool_or_neither = std::is_same_v<A, bool> == std::is_same_v<B, bool>;
+concept XtensorOfElements = XtensorExpression<E> && Element<detail::value_type_of<E>>;
 /// Integers for Indices, bools for a Mask.
 template <class E, class T>
-concept XtensorOfIntegers = XtensorExpression<E> && std::integral<value_type_of<E>> &&
-    both_bool_or_neither<value_type_of<E>, T>;
+concept XtensorOfIntegers = XtensorExpression<E> && std::integral<detail::value_type_of<E>> &&
+    detail::both_bool_or_neither<detail::value_type_of<E>, T>;
 
 /// Integers for Indices, bools for a Mask, and vectors of these.
 template <class V, class T>
-inline constexpr bool integers_or_vectors = std::is_integral_v<V>&& both_bool_or_neither<V, T>;
-template <class V, class T>
-inline constexpr bool integers_or_vectors<std::vector<V>, T> = integers_or_vectors<V, T>;
-template <class V, class T>
-concept IntegersOrVectors = integers_or_vectors<V, T>;
+concept IntegersOrVectors = detail::integers_or_vectors<V, T>;
 
 template <class T>
 class DiscreteTensor;
@@ -191,7 +203,7 @@ class Tensor {
 
   Tensor() = default;  ///< undefined: no value
   template <Element T>
-  Tensor(Array<T>&& array) : Tensor(make_pooled<Value>(std::move(array)), nullptr) {}
+  Tensor(Array<T>&& array) : Tensor(detail::make_pooled<Value>(std::move(array)), nullptr) {}
   /// From xtensor: a row-major container that is moved in is not copied; all else is.  For elements
   /// other than float and double use xt::cast<float>(...), or Indices and Mask.  Needs xtensor.hpp.
   template <XtensorOfElements E>
@@ -205,7 +217,7 @@ class Tensor {
   template <class T>
   Tensor(std::vector<T> elements, const Dims& sizes);
   Tensor(std::shared_ptr<const Value> value, std::shared_ptr<Node> node)
-      : identity_(make_pooled<Identity>(std::move(value), std::move(node))) {}
+      : identity_(detail::make_pooled<Identity>(std::move(value), std::move(node))) {}
   explicit Tensor(std::shared_ptr<Identity> identity) : identity_(std::move(identity)) {}
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) = default;
@@ -309,17 +321,4 @@ inline Saved::Saved(const Tensor& x) {
 }
 inline Tensor Saved::tensor() const { return value == nullptr ? Tensor() : Tensor(value, node); }
 
-namespace detail {
-
-/// The elements of a leaf for writing in place, copied first if they are shared.  For optimizers,
-/// which write at once and keep no pointer.  Errors as of update().
-template <class T>
-T* writable_data(Tensor& x);
-
-/// Changes the dtype of leaves and constants behind all their handles, with their grad(): all or,
-/// if anything throws, none.  Older graphs no longer reach them.  GraphError on the result of an
-/// op.
-void convert(std::span<const Tensor> leaves, DType dtype);
-
-}  // namespace detail
 }  // namespace xgrad

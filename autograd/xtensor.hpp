@@ -105,7 +105,7 @@ auto as_xtensor(std::shared_ptr<const T> memory, const Shape& shape) {
 
 template <XtensorOfElements E>
 Tensor::Tensor(E&& expression)
-    : Tensor(detail::from_xtensor<value_type_of<E>>(std::forward<E>(expression))) {}
+    : Tensor(detail::from_xtensor<detail::value_type_of<E>>(std::forward<E>(expression))) {}
 
 template <class T>
 template <XtensorOfIntegers<T> E>
@@ -129,7 +129,7 @@ void Tensor::update(F&& f) {
   dispatch(dtype(), [&]<class T>() {
     XArray<T> copy = array<T>();
     f(copy);
-    set_value(make_pooled<Value>(detail::from_xtensor<T>(std::move(copy))));
+    set_value(detail::make_pooled<Value>(detail::from_xtensor<T>(std::move(copy))));
   });
 }
 

@@ -151,7 +151,7 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
   if (positions > capacity_ - length_)
     fail<ValueError>("KeyValueCache: {} positions are cached and {} more exceed its capacity, {}",
                      length_, positions, capacity_);
-  if (any_requires_grad(std::array{k, v}))
+  if (xgrad::detail::any_requires_grad(std::array{k, v}))
     throw GraphError("KeyValueCache: gradients do not flow through a cache; use NoGrad");
 
   const auto room = [&](const Tensor& x) {
@@ -163,8 +163,8 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
     keys_ = std::move(empty);
     written_ = 0;
   }
-  make_sole_owner(keys_);
-  make_sole_owner(values_);
+  xgrad::detail::make_sole_owner(keys_);
+  xgrad::detail::make_sole_owner(values_);
   put(k, length_, *keys_);
   put(v, length_, *values_);
   const Size end = length_ + positions;

@@ -47,7 +47,7 @@ static Tensor filled(Tensor x, const F& f) {
   dispatch(x.dtype(), [&]<class T>() {
     auto a = empty_array<T>(x.shape());
     f(std::span<T>(a.data(), a.size()));
-    x.set_value(make_pooled<Value>(std::move(a)));
+    x.set_value(xgrad::detail::make_pooled<Value>(std::move(a)));
   });
   return x;
 }

@@ -3,9 +3,9 @@
 #include <limits>
 #include <optional>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 #include <xgrad/autograd/buffer.hpp>
-#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
 #include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/graph.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/lines.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
@@ -62,7 +62,7 @@ void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
   if (weight.dtype() != x.dtype())
     fail<DTypeError>("{}: x is {} but weight is {}; convert one with to()", op,
                      to_string(x.dtype()), to_string(weight.dtype()));
-  check<GraphError>(!any_requires_grad(std::array{weight}),
+  check<GraphError>(!detail::any_requires_grad(std::array{weight}),
                     "{}: weight requires a gradient, but there is none for it: pass "
                     "weight.detach()",
                     op);

@@ -1,5 +1,6 @@
 // Matrix products.  All are one op, product(), whose derivative is made of the same op.
 
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <span>
 #include <utility>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/kernels/odometer.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
@@ -326,7 +326,7 @@ Tensor Bfloat16Matrix::linear(const Tensor& x, const Tensor& bias) const {
   for (const Tensor& in : inputs)
     check<DTypeError>(!in.defined() || in.dtype() == DType::float32,
                       "linear: a weight in bfloat16 is for float32, and this is float64");
-  if (any_requires_grad(inputs))
+  if (detail::any_requires_grad(inputs))
     throw GraphError(
         "linear: a weight in bfloat16 has no gradient; use NoGrad, or a model in float32");
   const auto forward = [w = *this](std::span<const Tensor> in) {

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/graph.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/lines.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/lines.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>

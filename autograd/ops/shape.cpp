@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/index.hpp>

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/copy.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/index.hpp>
@@ -97,7 +97,7 @@ bool is_contiguous(const Selection& s) {
 
 Tensor contiguous_view(const Tensor& x, const Selection& s) {
   const auto offset = numel(s.shape) == 0 ? 0 : static_cast<std::size_t>(s.offset);
-  return Tensor(make_pooled<Value>(x.identity().value, offset, s.shape), nullptr);
+  return Tensor(detail::make_pooled<Value>(x.identity().value, offset, s.shape), nullptr);
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <xgrad/autograd/engine.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/autograd/trace.hpp>
@@ -67,7 +68,7 @@ TEST_CASE("a profile sees all threads, and ops that throw", "[profile]") {
   on_threads(8, [](std::size_t) { step(); });
   // (Without kernels the backward of a product is a product under its name.)
   CHECK(std::ranges::count(profile.events(), "linear", &Profile::Event::name) ==
-        (has_kernels ? 8 : 16));
+        (detail::has_kernels ? 8 : 16));
   Tensor y = ones({2}).requires_grad_() * 1;
   y.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("hook"); });
   CHECK_THROWS(sum(y * 2).backward());
