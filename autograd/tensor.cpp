@@ -388,7 +388,8 @@ Tensor arange(double start, double end, double step, DType dtype) {
                    [=](std::size_t i) { return start + step * static_cast<double>(i); });
 }
 
-Tensor arange(double end) { return arange(0, end); }
+Tensor arange(double start, double end, DType dtype) { return arange(start, end, 1, dtype); }
+Tensor arange(double end, DType dtype) { return arange(0, end, dtype); }
 
 Tensor linspace(double start, double end, Size size, DType dtype) {
   check<ValueError>(size >= 0, "linspace: steps is {}; it must not be negative", size);
@@ -422,6 +423,8 @@ Indices arange_indices(std::int64_t start, std::int64_t end) {
   return a;
 }
 
+Indices arange_indices(std::int64_t end) { return arange_indices(0, end); }
+
 Tensor scalar(double value, DType dtype) { return filled(Shape{}, value, dtype); }
 
 // ---- members that are functions of ops.hpp ----
@@ -436,6 +439,11 @@ static X matrix_transpose(const X& x) {
   return x.dim() == 2 ? transpose(x, 0, 1) : x;
 }
 Tensor Tensor::t() const { return matrix_transpose(*this); }
+Tensor Tensor::mT() const {
+  if (dim() < 2)
+    fail<ShapeError>("mT: x {} has no last two dimensions to exchange", to_string(shape()));
+  return transpose(-2, -1);
+}
 template <>
 Indices Indices::t() const {
   return matrix_transpose(*this);

@@ -121,6 +121,7 @@ concept IntegersOrVectors = detail::integers_or_vectors<V, T>;
 
 template <class T>
 class DiscreteTensor;
+class IndexOperand;  // ops/indices.hpp
 /// Token ids and positions (int64).
 using Indices = DiscreteTensor<std::int64_t>;
 /// Truth values: comparisons return them, and where(), masked_fill() and attention take them.
@@ -295,6 +296,7 @@ class Tensor {
 #include <xgrad/autograd/members_declared.inc>
   Tensor t() const;  ///< the transpose of a matrix; x itself if it has fewer dimensions
   Tensor T() const { return t(); }
+  Tensor mT() const;  ///< transpose(-2, -1): of each matrix; ShapeError if there is none
   Tensor operator-() const;
   Tensor operator[](std::int64_t index) const;  ///< select(0, index)
   Tensor operator[](const Slice& slice) const;  ///< x[Slice{0, 2}] is Python's x[0:2]

@@ -278,6 +278,7 @@ std::string pretrained_family(const nn::GPTConfig& c) {
   };
   if (c.rotary) {
     need(c.rotary->pairs == nn::RotaryPairs::half, "rotary.pairs (half)");
+    need(c.rotary->partial_rotary_factor == 1, "rotary.partial_rotary_factor (1)");
     need(c.norm == nn::NormKind::rms, "norm (rms)");
     need(swiglu, "activation (swiglu)");
     need(!c.qk_norm || !mlp, "mlp_bias with qk_norm (false)");

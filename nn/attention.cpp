@@ -42,20 +42,25 @@ Tensor alibi_bias(Size heads, Size queries, Size keys, Size offset, DType dtype)
 
 RotaryEmbedding::RotaryEmbedding(Size head_dim, const Indices& positions,
                                  const RotaryOptions& options)
-    : pairs_(options.pairs) {
-  check<ValueError>(head_dim >= 0 && head_dim % 2 == 0,
-                    "RotaryEmbedding: head_dim {} is odd or negative", head_dim);
+    : pairs_(options.pairs), head_dim_(head_dim) {
+  const double share = options.partial_rotary_factor;
+  check<ValueError>(share >= 0 && share <= 1,
+                    "RotaryEmbedding: partial_rotary_factor {} is not between 0 and 1", share);
+  const auto dims = static_cast<Size>(static_cast<double>(head_dim) * share);
+  check<ValueError>(head_dim >= 0 && dims % 2 == 0,
+                    "RotaryEmbedding: head_dim {} is odd or negative, or {} rotated of them are",
+                    head_dim, dims);
   check<ValueError>(options.theta > 0 && options.factor > 0 && std::isfinite(1 / options.factor),
                     "RotaryEmbedding: theta {} and factor {} must be positive", options.theta,
                     options.factor);
   check<ValueError>(options.low_freq_factor < options.high_freq_factor,
                     "RotaryEmbedding: low_freq_factor {} is not below high_freq_factor {}",
                     options.low_freq_factor, options.high_freq_factor);
-  const auto pairs = static_cast<std::size_t>(head_dim / 2);
+  const auto pairs = static_cast<std::size_t>(dims / 2);
   std::vector<double> frequencies(pairs);
   for (std::size_t i = 0; i < pairs; ++i) {
-    const double share = 2.0 * static_cast<double>(i) / static_cast<double>(head_dim);
-    const double frequency = std::pow(options.theta, -share);
+    const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(dims);
+    const double frequency = std::pow(options.theta, -exponent);
     double kept = 0;  // the share that is not divided
     if (options.original_max_position_embeddings > 0) {
       const double turns = static_cast<double>(options.original_max_position_embeddings) *
@@ -78,14 +83,28 @@ RotaryEmbedding::RotaryEmbedding(Size head_dim, const Indices& positions,
   sin_ = Tensor(std::move(sin));
 }
 
+RotaryEmbedding::RotaryEmbedding(const Tensor& cos, const Tensor& sin, RotaryPairs pairs)
+    : pairs_(pairs), cos_(cos), sin_(sin) {
+  if (cos.dim() == 0 || cos.shape() != sin.shape())
+    fail<ShapeError>("RotaryEmbedding: cos {} and sin {} are not both (..., T, R / 2)",
+                     to_string(cos.shape()), to_string(sin.shape()));
+}
+
 Tensor RotaryEmbedding::operator()(const Tensor& x) const {
-  const Size pairs = cos_.size(-1);
+  const Size pairs = cos_.size(-1), rotating = 2 * pairs;
   const Shape expected = x.dim() == 0 ? Shape() : Shape(x.shape().begin(), x.shape().end() - 1);
   const Shape positions(cos_.shape().begin(), cos_.shape().end() - 1);
-  if (x.dim() == 0 || x.size(-1) != 2 * pairs || positions.size() > expected.size() ||
+  const bool fits =
+      x.dim() > 0 && (head_dim_ < 0 ? x.size(-1) >= rotating : x.size(-1) == head_dim_);
+  if (!fits || positions.size() > expected.size() ||
       broadcast_shapes(expected, positions, "RotaryEmbedding") != expected)
     fail<ShapeError>("RotaryEmbedding: x {} is not (..., T, {}) of positions {}",
-                     to_string(x.shape()), 2 * pairs, to_string(positions));
+                     to_string(x.shape()), head_dim_ < 0 ? rotating : head_dim_,
+                     to_string(positions));
+  if (const Size rest = x.size(-1) - rotating; rest > 0) {
+    const RotaryEmbedding rotate(cos_, sin_, pairs_);
+    return cat({rotate(narrow(x, -1, 0, rotating)), narrow(x, -1, rotating, rest)}, -1);
+  }
   const Tensor cos = to(cos_, x.dtype()), sin = to(sin_, x.dtype());
   const auto rotated = [&](const Tensor& a, const Tensor& b, const auto& join) {
     return join({a * cos - b * sin, b * cos + a * sin});

@@ -46,6 +46,9 @@ struct RotaryOptions {
   /// between the divisor is interpolated.
   Size original_max_position_embeddings = 0;
   double low_freq_factor = 1, high_freq_factor = 4;
+  /// The share of each head's channels, the first ones, that are rotated; the others stay as they
+  /// are (GPT-NeoX, Phi, GLM).
+  double partial_rotary_factor = 1;
 };
 
 /// Rotates queries and keys by their positions p, so that their products depend on distances: pair
@@ -57,14 +60,19 @@ struct RotaryOptions {
 class RotaryEmbedding {
  public:
   /// For heads of D channels, at positions (T,), or any shape that broadcasts to x's shape without
-  /// D: (B, 1, T) if positions differ within the batch.  ValueError unless D is even, theta and
-  /// factor are positive and low_freq_factor is below high_freq_factor.
+  /// D: (B, 1, T) if positions differ within the batch.  ValueError unless the number of rotated
+  /// channels is even, theta and factor are positive and low_freq_factor is below high_freq_factor.
   RotaryEmbedding(Size head_dim, const Indices& positions, const RotaryOptions& options = {});
+  /// With given cosines and sines (..., T, R / 2), to which gradients flow, for the first R
+  /// channels of heads of any D >= R: angles of another rule, or learned ones.  ShapeError unless
+  /// they have one shape.
+  RotaryEmbedding(const Tensor& cos, const Tensor& sin, RotaryPairs pairs = RotaryPairs::half);
   Tensor operator()(const Tensor& x) const;  ///< (..., T, D) -> (..., T, D)
 
  private:
   RotaryPairs pairs_;
-  Tensor cos_, sin_;  // (..., T, D / 2), float64
+  Size head_dim_ = -1;  // -1: any that is large enough
+  Tensor cos_, sin_;    // (..., T, R / 2)
 };
 
 // Cached keys and values of earlier positions, with which the next token of a text costs one

@@ -191,3 +191,12 @@ struct WarmupCosine {
 Schedule warmup_cosine(const WarmupCosine& options);
 
 }  // namespace xgrad::optim
+
+// The names of torch.nn.utils.
+namespace xgrad::nn {
+inline double clip_grad_norm_(const std::vector<Tensor>& params, double max_norm,
+                              const optim::ClipOptions& options = {}) {
+  return optim::clip_grad_norm(params, max_norm, options);
+}
+inline constexpr auto clip_grad_value_ = optim::clip_grad_value;
+}  // namespace xgrad::nn

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <xgrad/autograd/buffer.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
@@ -78,6 +79,19 @@ Block block_of(const Attention<T>& p, std::size_t item, std::size_t index) {
   return {begin, rows, first, end - first};
 }
 
+// x = softcap tanh(x / softcap) for n scores.  `derivative` may be null.
+template <class T>
+void cap(T softcap, std::size_t n, T* x, T* derivative) {
+  using Batch = simd::Batch<T>;
+  const Batch most(softcap);
+  for (std::size_t j = 0; j < n; j += lanes<T>) {
+    const Batch u = Batch::load_aligned(x + j) / most;
+    if (derivative != nullptr)
+      (Batch(T(4)) * sigmoid_slope(Batch(T(2)) * u)).store_aligned(derivative + j);
+    (most * xsimd::tanh(u)).store_aligned(x + j);
+  }
+}
+
 // Adds the bias to the scores of row i and sets masked ones to -inf, up to the end of the last
 // key's register.  Returns the place after the row's last key.
 template <class T>
@@ -149,6 +163,8 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
   multiply_scores(p, item, b, weights, stride);
   for (std::size_t r = 0; r < b.rows; ++r) {
     T* const x = weights + r * stride;
+    if (p.softcap != 0)
+      cap<T>(p.softcap, b.keys, x, nullptr);
     const std::size_t n = mask_scores(p, item, b.begin + r, b, x);
     factor[r] = exponentials(x, b.keys);
     if (p.keep)
@@ -210,14 +226,25 @@ template <class T>
 void backward_block(const Attention<T>& p, std::size_t item, const Block& b,
                     const Matrices<const T>& d_out, const AttentionGradients<T>& g, bool first) {
   const std::size_t stride = scratch_stride<T>(p.s);
-  T* const weights = scratch<T>(2 * block_rows * stride);  // (rows, keys)
-  T* const d_scores = weights + block_rows * stride;       // (rows, keys)
-  const T* const dy = d_out.row(item, b.begin);            // (rows, Dv)
+  const bool caps = p.softcap != 0;
+  T* const weights = scratch<T>((caps ? 3 : 2) * block_rows * stride);  // (rows, keys)
+  T* const d_scores = weights + block_rows * stride;                    // (rows, keys)
+  T* const slopes = d_scores + block_rows * stride;                     // (rows, keys), if it caps
+  const T* const dy = d_out.row(item, b.begin);                         // (rows, Dv)
   multiply_scores(p, item, b, weights, stride);
   gemm(false, true, b.rows, b.keys, p.dv, T(1), dy, d_out.stride, p.v.row(item, b.first),
        p.v.stride, T(0), d_scores, stride);
-  for (std::size_t r = 0; r < b.rows; ++r)
-    backward_row(p, item, b.begin + r, b, weights + r * stride, d_scores + r * stride);
+  for (std::size_t r = 0; r < b.rows; ++r) {
+    T* const x = weights + r * stride;
+    T* const dx = d_scores + r * stride;
+    if (caps)
+      cap(p.softcap, b.keys, x, slopes + r * stride);
+    backward_row(p, item, b.begin + r, b, x, dx);
+    if (g.bias)
+      std::copy_n(dx, p.s, g.bias.row(item, b.begin + r));
+    if (caps)
+      std::transform(dx, dx + b.keys, slopes + r * stride, dx, std::multiplies<>());
+  }
   if (g.v)  // dv += weightsᵀ dy
     gemm(true, false, b.keys, p.dv, b.rows, T(1), weights, stride, dy, d_out.stride,
          first ? g.beta_v : T(1), g.v.row(item, b.first), g.v.stride);
@@ -227,9 +254,6 @@ void backward_block(const Attention<T>& p, std::size_t item, const Block& b,
   if (g.k)  // dk += d_scoresᵀ q * scale
     gemm(true, false, b.keys, p.d, b.rows, p.scale, d_scores, stride, p.q.row(item, b.begin),
          p.q.stride, first ? g.beta_k : T(1), g.k.row(item, b.first), g.k.stride);
-  if (g.bias)
-    for (std::size_t r = 0; r < b.rows; ++r)
-      std::copy_n(d_scores + r * stride, p.s, g.bias.row(item, b.begin + r));
 }
 
 template <class T>

@@ -24,7 +24,8 @@ struct Matrices {
   E* row(std::size_t item, std::size_t i) const { return data + offsets[item] + i * stride; }
 };
 
-/// softmax(q kᵀ * scale + bias) v for each item, with weights dropped where `keep` is false.
+/// softmax(q kᵀ * scale + bias) v for each item, with weights dropped where `keep` is false.  With
+/// a softcap c, c tanh(q kᵀ * scale / c) stands in place of q kᵀ * scale.
 template <class T>
 struct Attention {
   std::size_t items, t, s, d, dv;
@@ -37,6 +38,7 @@ struct Attention {
   T keep_scale = 1;                  ///< the factor of the kept weights
   std::ptrdiff_t causal_offset = 0;  ///< from -T to S
   Matrices<const std::int64_t> first = {};  ///< (1, T), the first key that each row sees
+  T softcap = 0;                            ///< 0: none
 
   std::size_t keys_of(std::size_t i) const {  ///< the number of keys that row i sees
     const auto all = static_cast<std::ptrdiff_t>(s), row = static_cast<std::ptrdiff_t>(i);

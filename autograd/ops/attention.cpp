@@ -97,8 +97,9 @@ struct AttentionSetup {
   std::optional<Mask> allowed;  // (..., T or 1, S)
   std::optional<Mask> keep;     // (..., T, S), after dropout
   double keep_scale = 1;
-  std::ptrdiff_t causal_offset = 0;  // from -T to S
+  std::ptrdiff_t causal_offset = 0;       // from -T to S
   std::optional<Indices> first_key = {};  // (..., 1, T)
+  double softcap = 0;
 };
 
 // ---- composed ----
@@ -121,6 +122,8 @@ Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k
     v = masked_fill(v, absent, 0);
   }
   Tensor scores = matmul(q, transpose(k, -2, -1)) * setup.scale;  // (..., T, S)
+  if (setup.softcap != 0)
+    scores = tanh(scores / setup.softcap) * setup.softcap;
   if (bias.defined())
     scores = scores + bias;
   if (setup.allowed)
@@ -225,7 +228,8 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Layout& layout,
                           .allowed = {},
                           .keep = {},
                           .keep_scale = static_cast<T>(setup.keep_scale),
-                          .causal_offset = setup.causal_offset};
+                          .causal_offset = setup.causal_offset,
+                          .softcap = static_cast<T>(setup.softcap)};
   if (!layout.packed && in[3].defined())
     p.bias = mask_matrices(in[3].data<T>(), in[3].shape(), layout.batch);
   if (setup.allowed)
@@ -362,6 +366,9 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
                     options.causal_offset);
   check<ValueError>(options.is_causal || !options.first_key,
                     "{}: first_key is given but is_causal is false", attention_op);
+  check<ValueError>(options.softcap >= 0 && std::isfinite(options.softcap),
+                    "{}: softcap is {}; it must be above 0, or 0 for none", attention_op,
+                    options.softcap);
   batch_of(q, k, v);
   const Shape scores = detail::with_matrix(
       broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), attention_op), q.size(-2),
@@ -372,6 +379,7 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
                      to_string(*mask), to_string(scores));
   const double scale = options.scale.value_or(1 / std::sqrt(std::max<Size>(1, q.size(-1))));
   AttentionSetup setup{options.is_causal, scale, {}, {}};
+  setup.softcap = options.softcap;
   setup.causal_offset = std::clamp<Size>(options.causal_offset, -q.size(-2), k.size(-2));
   if (options.first_key)
     setup.first_key = checked_first_key(attention_op, *options.first_key, scores);

@@ -60,8 +60,10 @@ Tensor eye(Size n, DType dtype = DType::float32);
 Tensor eye(Size n, Size m, DType dtype = DType::float32);
 /// start, start + step, ... up to but not including end; ceil((end - start) / step) elements.
 Tensor arange(double start, double end, double step = 1, DType dtype = DType::float32);
-Tensor arange(double end);
+Tensor arange(double start, double end, DType dtype);
+Tensor arange(double end, DType dtype = DType::float32);       ///< 0, 1, ...
 Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... end - 1
+Indices arange_indices(std::int64_t end);                      ///< 0 ... end - 1
 /// `steps` evenly spaced numbers from start to end, both included.
 Tensor linspace(double start, double end, Size steps, DType dtype = DType::float32);
 Tensor zeros_like(const Tensor& x);
@@ -95,6 +97,8 @@ Indices randint(const RandintOptions& options);
 Indices randint(const RandintOptions& options, Generator& generator);
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes);
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator);
+Indices randint(std::int64_t high, const Dims& sizes);
+Indices randint(std::int64_t high, const Dims& sizes, Generator& generator);
 Indices randperm(Size n);
 Indices randperm(Size n, Generator& generator);
 /// For each element p, 1 with probability p, else 0 (torch.bernoulli): p is compared with a uniform

@@ -230,6 +230,7 @@ struct Indexer {
   std::size_t hidden;    // dimensions that the Ellipsis covers
   std::size_t at = 0;    // the next dimension of the selection
   std::size_t of_x = 0;  // the same, counted in x
+  std::vector<detail::IndexList> lists = {};
 
   void operator()(std::int64_t i) {
     const auto n = static_cast<std::int64_t>(selection.shape[at]);
@@ -252,38 +253,95 @@ struct Indexer {
     of_x += hidden;
   }
   void operator()(NewAxis) { selection.insert(at++); }
+  void operator()(const Indices& indices) {
+    if (indices.dim() == 0)
+      return (*this)(indices.item());
+    lists.push_back({at++, of_x++, indices});
+  }
 };
 
 }  // namespace
 
-detail::Selection detail::indexed(const Shape& x, const std::vector<Index>& indices) {
+std::pair<detail::Selection, std::vector<detail::IndexList>> detail::indexed(
+    const Shape& x, const std::vector<Index>& indices) {
   const auto count = [&]<class T>() {
     return static_cast<std::size_t>(std::ranges::count_if(
         indices, [](const Index& i) { return std::holds_alternative<T>(i.value); }));
   };
-  const std::size_t used = count.operator()<std::int64_t>() + count.operator()<Slice>();
+  const std::size_t used =
+      count.operator()<std::int64_t>() + count.operator()<Slice>() + count.operator()<Indices>();
   check<ValueError>(count.operator()<Ellipsis>() <= 1, "index: there is more than one Ellipsis");
   if (used > x.size())
     fail<ValueError>("index: {} for x {}, which has {}",
-                     counted(used, "integer or slice", "integers and slices"), to_string(x),
-                     counted(x.size(), "dimension", "dimensions"));
+                     counted(used, "integer, slice or list", "integers, slices and lists"),
+                     to_string(x), counted(x.size(), "dimension", "dimensions"));
   Indexer indexer{.x = x, .hidden = x.size() - used};
   for (const Index& i : indices)
     std::visit(indexer, i.value);
-  return indexer.selection;
+  return {std::move(indexer.selection), std::move(indexer.lists)};
 }
 
+namespace {
+
+// The row number, in an array of these sizes, of each element of the lists broadcast to `shape`.
+Indices rows_of(const char* op, const std::vector<detail::IndexList>& lists, const Shape& shape,
+                const Shape& sizes) {
+  if (numel(shape) == 0)
+    return arange_indices(0);
+  Indices rows = IndexOperand(0).value;
+  for (std::size_t k = 0; k < lists.size(); ++k) {
+    const Indices& index = lists[k].indices;
+    const std::int64_t n = sizes[k];
+    if (const Mask outside = (index < -n) | (index >= n); outside.any())
+      fail<ValueError>(
+          "{}: {} in the indices of dimension {} is out of range: that of x has size {}", op,
+          index[outside][0].item(), lists[k].of_x, n);
+    rows = rows * n + where(index < 0, index + n, index);
+  }
+  return rows.flatten();
+}
+
+Shape common_shape(const char* op, const std::vector<detail::IndexList>& lists) {
+  Shape shape;
+  for (const detail::IndexList& list : lists)
+    shape = broadcast_shapes(shape, list.indices.shape(), op);
+  return shape;
+}
+
+}  // namespace
+
+// The dimensions of the lists, side by side, are one dimension of rows.
+template <class X>
+X detail::chosen(const X& x, const std::vector<IndexList>& lists) {
+  if (lists.empty())
+    return x;
+  Dims order;
+  for (const IndexList& list : lists)
+    order.push_back(static_cast<std::int64_t>(list.dim));
+  const auto first = order.front(), count = static_cast<std::int64_t>(lists.size());
+  if (order.back() - first + 1 != count) {  // not side by side: the lists' dimensions come first
+    for (std::size_t d = 0; std::cmp_less(d, x.dim()); ++d)
+      if (std::ranges::find(lists, d, &IndexList::dim) == lists.end())
+        order.push_back(static_cast<std::int64_t>(d));
+    std::vector<IndexList> moved = lists;
+    for (std::size_t k = 0; k < moved.size(); ++k)
+      moved[k].dim = k;
+    return chosen(permute(x, order), moved);
+  }
+  const Shape shape = common_shape("index", lists);
+  const auto begin = x.shape().begin() + first;
+  const Indices rows = rows_of("index", lists, shape, Shape(begin, begin + count));
+  return unflatten(index_select(flatten(x, first, first + count - 1), first, rows), first, shape);
+}
+template Indices detail::chosen(const Indices&, const std::vector<IndexList>&);
+template Mask detail::chosen(const Mask&, const std::vector<IndexList>&);
+
 Tensor index(const Tensor& x, const std::vector<Index>& indices) {
-  return detail::as_strided("index", x, detail::indexed(x.shape(), indices));
+  const auto [selection, lists] = detail::indexed(x.shape(), indices);
+  return detail::chosen(detail::as_strided("index", x, selection), lists);
 }
 
 // Copies with some elements replaced or added to, by index.  Parts by position: slice.cpp.
-
-using detail::at_least_1d;
-using detail::changed_copy;
-using detail::check_fits;
-using detail::check_range;
-using detail::check_same_dtype;
 
 namespace {
 
@@ -374,27 +432,6 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, double v
 
 // ---- rows ----
 
-namespace {
-
-// The row number, in an array of `sizes`, of each element of the indices broadcast to `shape`.
-Indices rows_of(const std::vector<Indices>& indices, const Shape& shape, const Shape& sizes) {
-  if (numel(shape) == 0)
-    return arange_indices(0, 0);
-  Indices rows = IndexOperand(0).value;
-  for (std::size_t k = 0; k < indices.size(); ++k) {
-    const Indices& index = indices[k];
-    const std::int64_t n = sizes[k];
-    if (const Mask outside = (index < -n) | (index >= n); outside.any())
-      fail<ValueError>(
-          "index_put: {} in the indices of dimension {} is out of range: that of x has size {}",
-          index[outside][0].item(), k, n);
-    rows = rows * n + where(index < 0, index + n, index);
-  }
-  return rows.flatten();
-}
-
-}  // namespace
-
 Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Tensor& values,
                  bool accumulate) {
   check<ValueError>(values.defined(), "index_put: values are undefined");
@@ -403,14 +440,15 @@ Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Ten
     fail<ValueError>("index_put: {} for x {}, which has {}; one to that many are needed",
                      counted(indices.size(), "list of indices", "lists of indices"),
                      to_string(x.shape()), counted(x.dim(), "dimension", "dimensions"));
-  Shape shape;
-  for (const Indices& index : indices)
-    shape = broadcast_shapes(shape, index.shape(), "index_put");
+  std::vector<detail::IndexList> lists;
+  for (std::size_t k = 0; k < indices.size(); ++k)
+    lists.push_back({k, k, indices[k]});
+  const Shape shape = common_shape("index_put", lists);
   const Shape& sizes = x.shape();
   const auto split = sizes.begin() + static_cast<std::ptrdiff_t>(indices.size());
   const std::size_t places = numel(shape), n = numel({sizes.begin(), split}),
                     width = numel({split, sizes.end()});
-  const Indices rows = rows_of(indices, shape, sizes);
+  const Indices rows = rows_of("index_put", lists, shape, sizes);
   Shape wanted = shape;
   std::for_each(split, sizes.end(), [&](std::size_t size) { wanted.push_back(size); });
   bool fits = std::cmp_less_equal(values.dim(), wanted.size());

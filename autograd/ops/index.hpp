@@ -65,6 +65,7 @@ std::pair<std::size_t, std::size_t> slice_range(const char* op, std::size_t n,
 // The selection of each op for an x of this shape.  Errors name the op.
 Selection reshaped(const char* op, const Shape& x, const Dims& sizes);
 Selection flattened(const Shape& x, std::int64_t start_dim, std::int64_t end_dim);
+Selection unflattened(const Shape& x, std::int64_t dim, const Dims& sizes);
 Selection squeezed(const Shape& x);
 Selection squeezed(const Shape& x, const Dims& dims);
 Selection unsqueezed(const Shape& x, std::int64_t dim);
@@ -76,7 +77,18 @@ Selection sliced(const char* op, const Shape& x, std::int64_t dim,
                  std::int64_t step);
 Selection narrowed(const Shape& x, std::int64_t dim, std::int64_t start, Dim length);
 Selection selected(const char* op, const Shape& x, std::int64_t dim, std::int64_t index);
-Selection indexed(const Shape& x, const std::vector<Index>& indices);
+
+/// Indices that choose along dimension `dim` of a selection, dimension `of_x` of x.
+struct IndexList {
+  std::size_t dim, of_x;
+  Indices indices;
+};
+/// The selection keeps all of a dimension that has Indices.
+std::pair<Selection, std::vector<IndexList>> indexed(const Shape& x,
+                                                     const std::vector<Index>& indices);
+/// What the lists choose of the selected x.
+template <class X>
+X chosen(const X& x, const std::vector<IndexList>& lists);
 
 /// True at (i, j) of the last two dimensions where j - i is at most `diagonal` for the op tril, or
 /// at least that for triu.  ShapeError naming op.

@@ -33,6 +33,10 @@ DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, std::int64_t start_dim,
   return as_strided(x, detail::flattened(x.shape(), start_dim, end_dim));
 }
 template <class T>
+DiscreteTensor<T> unflatten(const DiscreteTensor<T>& x, std::int64_t dim, const Dims& sizes) {
+  return as_strided(x, detail::unflattened(x.shape(), dim, sizes));
+}
+template <class T>
 DiscreteTensor<T> permute(const DiscreteTensor<T>& x, const Dims& dims) {
   return as_strided(x, detail::permuted(x.shape(), dims));
 }
@@ -73,7 +77,8 @@ DiscreteTensor<T> select(const DiscreteTensor<T>& x, std::int64_t dim, std::int6
 }
 template <class T>
 DiscreteTensor<T> index(const DiscreteTensor<T>& x, const std::vector<Index>& indices) {
-  return as_strided(x, detail::indexed(x.shape(), indices));
+  const auto [selection, lists] = detail::indexed(x.shape(), indices);
+  return detail::chosen(as_strided(x, selection), lists);
 }
 template Indices index(const Indices&, const std::vector<Index>&);
 template Mask index(const Mask&, const std::vector<Index>&);
@@ -107,6 +112,9 @@ DiscreteTensor<T> triu(const DiscreteTensor<T>& x, std::int64_t diagonal) {
 // ---- sums, extremes and places ----
 
 namespace {
+
+std::int64_t signed_of(std::uint64_t v) { return static_cast<std::int64_t>(v); }
+std::uint64_t unsigned_of(std::int64_t v) { return static_cast<std::uint64_t>(v); }
 
 // f(... f(f(start, x0), x1) ...) over dims.
 template <class R, class T, class F>
@@ -142,11 +150,29 @@ DiscreteTensor<T> extreme_of(const char* op, const DiscreteTensor<T>& x, bool la
 template <class T>
 Indices sum(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim) {
   Indices y = folded("sum", x, dims, keepdim, std::int64_t{0}, [](std::int64_t a, T b) {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    return signed_of(unsigned_of(a) + unsigned_of(b));
   });
   if (x.dim() > 0 && y.numel() == 1)
     detail::check_sum(x.shape().begin()[0]);
   return y;
+}
+template <class T>
+Indices cumsum(const DiscreteTensor<T>& x, std::int64_t dim) {
+  const auto axis = kernels::axis_of(x.shape(), normalize_dim(dim, x.dim(), "cumsum"));
+  auto sums = empty_array<std::int64_t>(x.shape());
+  std::int64_t* y = sums.data();
+  std::copy_n(x.data(), sums.size(), y);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (i / axis.inner % axis.n != 0)
+      y[i] = signed_of(unsigned_of(y[i]) + unsigned_of(y[i - axis.inner]));
+  return sums;
+}
+template <class T>
+Indices clamp(const DiscreteTensor<T>& x, const std::optional<IndexOperand>& min,
+              const std::optional<IndexOperand>& max) {
+  check<ValueError>(min || max, "clamp: at least one of min and max must be given");
+  const Indices above = min ? maximum(to_indices(x), *min) : to_indices(x);
+  return max ? minimum(above, *max) : above;
 }
 template <class T>
 DiscreteTensor<T> max(const DiscreteTensor<T>& x) {
@@ -264,9 +290,6 @@ IndexOperand::IndexOperand(Dim i, int)
 
 namespace {
 
-std::int64_t signed_of(std::uint64_t v) { return static_cast<std::int64_t>(v); }
-std::uint64_t unsigned_of(std::int64_t v) { return static_cast<std::uint64_t>(v); }
-
 template <class F>
 Indices elementwise_indices(const char* op, const IndexOperand& a, const IndexOperand& b,
                             const F& f) {
@@ -322,6 +345,17 @@ Indices operator%(const IndexOperand& a, const IndexOperand& b) {
 Indices operator-(const Indices& a) { return 0 - a; }
 
 // ---- choosing ----
+
+Indices maximum(const IndexOperand& a, const IndexOperand& b) {
+  return elementwise_indices("maximum", a, b,
+                             [](std::int64_t x, std::int64_t y) { return std::max(x, y); });
+}
+Indices minimum(const IndexOperand& a, const IndexOperand& b) {
+  return elementwise_indices("minimum", a, b,
+                             [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
+}
+Mask maximum(const Mask& a, const Mask& b) { return a | b; }
+Mask minimum(const Mask& a, const Mask& b) { return a & b; }
 
 Tensor where(const Mask& condition, double a, double b, DType dtype) {
   return where(condition, scalar(a, dtype), scalar(b, dtype));

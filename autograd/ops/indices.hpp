@@ -24,6 +24,8 @@ template <class T>
 DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, std::int64_t start_dim = 0,
                           std::int64_t end_dim = -1);
 template <class T>
+DiscreteTensor<T> unflatten(const DiscreteTensor<T>& x, std::int64_t dim, const Dims& sizes);
+template <class T>
 DiscreteTensor<T> permute(const DiscreteTensor<T>& x, const Dims& dims);
 template <class T>
 DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, std::int64_t dim0, std::int64_t dim1);
@@ -58,6 +60,14 @@ DiscreteTensor<T> triu(const DiscreteTensor<T>& x, std::int64_t diagonal = 0);
 /// The sum; for a Mask, the number of trues.  No dims: over all.  Wraps around beyond int64.
 template <class T>
 Indices sum(const DiscreteTensor<T>& x, const Dims& dims = {}, bool keepdim = false);
+/// Running sums; of a Mask, the number of trues so far.  Wrap around beyond int64.
+template <class T>
+Indices cumsum(const DiscreteTensor<T>& x, std::int64_t dim);
+/// min(max(x, min), max), where either bound may be std::nullopt; bounds broadcast.  True is 1.
+/// Positions of rows with padding on the left: (mask.cumsum(-1) - 1).clamp(0, std::nullopt).
+template <class T>
+Indices clamp(const DiscreteTensor<T>& x, const std::optional<IndexOperand>& min,
+              const std::optional<IndexOperand>& max);
 template <class T>
 DiscreteTensor<T> max(const DiscreteTensor<T>& x);  ///< 0-d; ShapeError if there are none
 template <class T>
@@ -130,6 +140,10 @@ Mask operator<(const IndexOperand& a, const IndexOperand& b);
 Mask operator<=(const IndexOperand& a, const IndexOperand& b);
 Mask operator>(const IndexOperand& a, const IndexOperand& b);
 Mask operator>=(const IndexOperand& a, const IndexOperand& b);
+Indices maximum(const IndexOperand& a, const IndexOperand& b);
+Indices minimum(const IndexOperand& a, const IndexOperand& b);
+Mask maximum(const Mask& a, const Mask& b);  ///< a | b
+Mask minimum(const Mask& a, const Mask& b);  ///< a & b
 /// condition ? a : b, as where() of Tensors.
 Indices where(const Mask& condition, const IndexOperand& a, const IndexOperand& b);
 

@@ -107,6 +107,9 @@ struct AttentionOptions {
   /// q has n times as many heads, the third dimension from the end, as k and v: each head of k and
   /// v serves n consecutive heads of q.  Nothing is copied.  Ainslie et al., 2023.
   bool enable_gqa = false;
+  /// If it is c and not 0, c tanh(s / c) stands for each score s = q kᵀ * scale, before the mask:
+  /// no score is beyond c (Gemma 2).  ValueError if it is negative.
+  double softcap = 0;
 };
 /// softmax(q kᵀ * scale + mask) v: q (..., T, D), k (..., S, D), v (..., S, Dv) -> (..., T, Dv);
 /// batch dimensions broadcast.  A boolean mask is true where attention is allowed; an additive one

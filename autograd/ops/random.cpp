@@ -49,6 +49,10 @@ Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes) {
 Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator) {
   return randint({low, high, sizes}, generator);
 }
+Indices randint(std::int64_t high, const Dims& sizes) { return randint(0, high, sizes); }
+Indices randint(std::int64_t high, const Dims& sizes, Generator& generator) {
+  return randint(0, high, sizes, generator);
+}
 Indices randint(const RandintOptions& options) { return randint(options, default_generator()); }
 
 Indices randint(const RandintOptions& options, Generator& generator) {

@@ -28,10 +28,10 @@ std::string list(const Dims& sizes) { return fmt::format("({})", fmt::join(sizes
 namespace detail {
 namespace {
 
-// The shape of n elements with these sizes, of which one may be -1.
-Shape infer_shape(const char* op, const Shape& x, Dims sizes) {
+// The shape with these sizes, of which one may be -1, of n elements of `whole()`.
+template <class F>
+Shape infer_shape(const char* op, std::size_t n, Dims sizes, const F& whole) {
   const auto inferred = std::ranges::find(sizes, -1);
-  const std::size_t n = numel(x);
   if (inferred != sizes.end()) {
     *inferred = 1;
     if (std::ranges::count(sizes, -1) > 0) {
@@ -42,16 +42,16 @@ Shape infer_shape(const char* op, const Shape& x, Dims sizes) {
     if (known == 0 || n % known != 0) {
       *inferred = -1;
       if (known == 0 && n == 0)
-        fail<ShapeError>("{}: x {} has no elements, so the -1 in sizes {} could be any number", op,
-                         to_string(x), list(sizes));
-      fail<ShapeError>("{}: sizes {} do not divide the {} of x {}", op, list(sizes),
-                       counted(n, "element", "elements"), to_string(x));
+        fail<ShapeError>("{}: {} has no elements, so the -1 in sizes {} could be any number", op,
+                         whole(), list(sizes));
+      fail<ShapeError>("{}: sizes {} do not divide the {} of {}", op, list(sizes),
+                       counted(n, "element", "elements"), whole());
     }
     *inferred = static_cast<std::int64_t>(n / known);
   }
   Shape shape = to_shape(sizes, op);
   if (std::cmp_not_equal(numel(shape), n))
-    fail<ShapeError>("{}: x {} has {} but sizes {} make {}", op, to_string(x),
+    fail<ShapeError>("{}: {} has {} but sizes {} make {}", op, whole(),
                      counted(n, "element", "elements"), list(sizes), numel(shape));
   return shape;
 }
@@ -59,7 +59,21 @@ Shape infer_shape(const char* op, const Shape& x, Dims sizes) {
 }  // namespace
 
 Selection reshaped(const char* op, const Shape& x, const Dims& sizes) {
-  return Selection(infer_shape(op, x, sizes));
+  const auto whole = [&] { return fmt::format("x {}", to_string(x)); };
+  return Selection(infer_shape(op, static_cast<std::size_t>(numel(x)), sizes, whole));
+}
+
+Selection unflattened(const Shape& x, std::int64_t dim, const Dims& sizes) {
+  const std::size_t d = normalize_dim(dim, x.size(), "unflatten");
+  check<ShapeError>(!x.empty() && !sizes.empty(), "unflatten: x {} is 0-d, or sizes {} are none",
+                    to_string(x), list(sizes));
+  const auto whole = [&] { return fmt::format("dimension {} of x {}", d, to_string(x)); };
+  const Shape parts = infer_shape("unflatten", static_cast<std::size_t>(x[d]), sizes, whole);
+  Shape shape = x;
+  shape.erase(shape.begin() + d);
+  for (std::size_t i = parts.size(); i-- > 0;)
+    shape.insert(shape.begin() + d, static_cast<std::size_t>(parts[i]));
+  return Selection(shape);
 }
 
 Selection flattened(const Shape& x, std::int64_t start_dim, std::int64_t end_dim) {
@@ -134,6 +148,11 @@ Tensor reshape(const Tensor& x, const Dims& sizes) {
 }
 Tensor view(const Tensor& x, const Dims& sizes) {
   return as_strided("view", x, detail::reshaped("view", x.shape(), sizes));
+}
+Tensor reshape_as(const Tensor& x, const Tensor& other) { return reshape(x, other.shape()); }
+Tensor view_as(const Tensor& x, const Tensor& other) { return view(x, other.shape()); }
+Tensor unflatten(const Tensor& x, std::int64_t dim, const Dims& sizes) {
+  return as_strided("unflatten", x, detail::unflattened(x.shape(), dim, sizes));
 }
 Tensor flatten(const Tensor& x, std::int64_t start_dim, std::int64_t end_dim) {
   return as_strided("flatten", x, detail::flattened(x.shape(), start_dim, end_dim));
@@ -368,8 +387,6 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing)
 }
 
 // Ops that move elements, or add others around them.
-
-using detail::Selection;
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   if (dims.empty() && shifts.size() == 1)

@@ -17,8 +17,13 @@ namespace xgrad {
 /// The same elements in another shape; one size may be -1.  Shares memory and copies nothing, as do
 /// view, flatten, squeeze, unsqueeze and parts of the first dimension.
 Tensor reshape(const Tensor& x, const Dims& sizes);
-Tensor view(const Tensor& x, const Dims& sizes);  ///< the same as reshape
+Tensor view(const Tensor& x, const Dims& sizes);          ///< the same as reshape
+Tensor reshape_as(const Tensor& x, const Tensor& other);  ///< reshape(x, other.shape())
+Tensor view_as(const Tensor& x, const Tensor& other);     ///< the same
 Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1);
+/// Dimension dim of x divided into these sizes, of which one may be -1: the reverse of flatten.
+/// ShapeError unless their product is the dimension's size.
+Tensor unflatten(const Tensor& x, std::int64_t dim, const Dims& sizes);
 Tensor permute(const Tensor& x, const Dims& dims);
 Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1);
 Tensor swapaxes(const Tensor& x, std::int64_t axis0, std::int64_t axis1);  ///< the same
@@ -94,18 +99,23 @@ struct Slice {
 };
 struct Ellipsis {};
 struct NewAxis {};
-/// One entry of an index: an integer (drops the dimension), a Slice, Ellipsis{}, or NewAxis{}
-/// (Python's None).
+/// One entry of an index: an integer (drops the dimension), a Slice, Ellipsis{}, NewAxis{}
+/// (Python's None), or Indices, of which 0-d ones are an integer.
 struct Index {
-  std::variant<std::int64_t, Slice, Ellipsis, NewAxis> value;
+  std::variant<std::int64_t, Slice, Ellipsis, NewAxis, Indices> value;
   template <std::integral I>
   Index(I i) : value(static_cast<std::int64_t>(i)) {}
   Index(Slice slice) : value(slice) {}
   Index(Ellipsis) : value(Ellipsis{}) {}
   Index(NewAxis) : value(NewAxis{}) {}
+  Index(const Indices& indices) : value(indices) {}
 };
-/// x[i, j:k, ..., None]: index(x, {0, Slice{1, 3}, Ellipsis{}}).  ValueError if an integer is out
-/// of range, there are more indices than dimensions, or more than one Ellipsis.
+/// x[i, j:k, ..., None]: index(x, {0, Slice{1, 3}, Ellipsis{}}).  Several Indices broadcast, and
+/// choose one element for each place: index(x, {i, j})[n] is x[i[n], j[n]].  Their shape stands
+/// where they stood or, if another dimension was between them, in front.  Negative ones count from
+/// the end, and an element that is chosen twice gets both gradients.  ValueError if an integer is
+/// out of range, there are more indices than dimensions, or more than one Ellipsis; ShapeError if
+/// Indices do not broadcast.
 Tensor index(const Tensor& x, const std::vector<Index>& indices);
 
 }  // namespace xgrad

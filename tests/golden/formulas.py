@@ -161,15 +161,21 @@ class SwiGLU(nn.Module):
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
-def rotary(x, positions, theta, interleaved):
-    """As complex numbers."""
-    D = x.size(-1)
-    pairs = x.unflatten(-1, (D // 2, 2)) if interleaved else x.unflatten(-1, (2, D // 2)).transpose(-1, -2)
-    angles = positions.double()[..., None] * theta ** -(torch.arange(0, D, 2, dtype=torch.float64) / D)
+def rotated(x, cos, sin, interleaved=False):
+    """The first channels as complex numbers; the others stay."""
+    R = 2 * cos.size(-1)
+    x, rest = x.split([R, x.size(-1) - R], -1)
+    pairs = x.unflatten(-1, (R // 2, 2)) if interleaved else x.unflatten(-1, (2, R // 2)).transpose(-1, -2)
     a, b = pairs.unbind(-1)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     turned = torch.stack([a * cos - b * sin, a * sin + b * cos], -1 if interleaved else -2)
-    return turned.flatten(-2)
+    return torch.cat([turned.flatten(-2), rest], -1)
+
+
+def rotary(x, positions, theta, interleaved, R=None):
+    R = R or x.size(-1)
+    angles = positions.double()[..., None] * theta ** -(torch.arange(0, R, 2, dtype=torch.float64) / R)
+    return rotated(x, angles.cos(), angles.sin(), interleaved)
 
 
 def alibi(heads, queries, keys, offset):

@@ -35,7 +35,7 @@ from table import F, Input, cpp_text, filled, python_text, seed_of, torch
 
 if torch:
     from formulas import (GPT, MLP, CausalSelfAttention, GroupedAttention, LayerNorm, RMSNorm, SelfAttention, SwiGLU,
-                          TransformerBlock, alibi, rotary)
+                          TransformerBlock, alibi, rotary, rotated)
     from torch import nn
 
 samples = []
@@ -351,6 +351,16 @@ layer("RotaryEmbedding",
                                        ("theta", positions, 500.0, "half"), ("of_batch", of_batch, 1e4, "half"))),
       call="rotary(x, positions, {theta}, {interleaved})",
       ours="nn::RotaryEmbedding(6, positions, {.theta = {theta}, .pairs = nn::RotaryPairs::{pairs}})(x)")
+long, far = normal(2, 4, 16), ids([0, 1, 50, 3000])
+layer("RotaryEmbedding",
+      *(S(name, "nn.Identity()", "nn::Identity()", x=long, call=theirs, our_call=f"nn::RotaryEmbedding({ours})(x)", **given)
+        for name, theirs, ours, given in (
+            ("partial", "rotary(x, positions, 1e4, False, 8)", "16, positions, {.partial_rotary_factor = 0.5}", {"positions": far}),
+            ("partial_interleaved", "rotary(x, positions, 1e4, True, 4)",
+             "16, positions, {.pairs = nn::RotaryPairs::interleaved, .partial_rotary_factor = 0.3}", {"positions": far}),
+            ("given", "rotated(x, cos, sin)", "cos, sin", {"cos": normal(4, 8), "sin": normal(4, 8)}),
+            ("given_partial", "rotated(x, cos, sin, True)", "cos, sin, nn::RotaryPairs::interleaved",
+             {"cos": normal(2, 4, 3), "sin": normal(2, 4, 3)}))))
 layer("alibi_bias",
       *(S(f"{heads}_{offset}", "nn.Identity()", "nn::Identity()", heads=heads, offset=offset, x=normal(heads, 3, 5))
         for heads, offset in ((8, 0), (6, 2), (1, 0))),

@@ -10,7 +10,7 @@ class Options:
     """Keywords in PyTorch's text, designated initializers in ours."""
 
     ORDER = ("weight ignore_index label_smoothing reduction pos_weight delta beta log_target "
-             "is_causal dropout_p scale causal_offset enable_gqa").split()
+             "is_causal dropout_p scale causal_offset enable_gqa softcap").split()
 
     def __init__(self, **given):
         self.given = {name: given[name] for name in self.ORDER if name in given}
@@ -309,11 +309,13 @@ bad("binary_cross_entropy(zeros(2), zeros(2), {.pos_weight = ones(2)})", "ValueE
 # ---- attention ----
 
 
-def attention(q, k, v, mask=None, is_causal=False, dropout_p=0.0, scale=None, causal_offset=0, enable_gqa=False):
+def attention(q, k, v, mask=None, is_causal=False, dropout_p=0.0, scale=None, causal_offset=0, enable_gqa=False, softcap=0):
     """PyTorch 1.13 has no public one.  A row that is masked completely gives zeros."""
     if enable_gqa:
         k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], -3) for x in (k, v))
     scores = q @ k.transpose(-1, -2) * (1 / math.sqrt(q.shape[-1] or 1) if scale is None else scale)
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
     if is_causal:
         t, s = scores.shape[-2:]
         mask = torch.ones(t, s, dtype=torch.bool).tril(max(-t, min(causal_offset, s)))
@@ -412,6 +414,13 @@ op(name, "attention(x, y, z, {m}{o})", f"{name}(x, y, z, {{m}}{{{{o}}}})",
    S("groups, before the first key", randn(2, 4, 3, 2), randn(2, 2, 2, 2), randn(2, 2, 2, 3), m="", o=causal(-1, enable_gqa=True)),
    S("groups, large", randn(1, 4, 70, 16), *qkv(70, 90, 16, 16, 1, 2)[1:], m="", o=Options(scale=0.2, enable_gqa=True), large=True),
    S("grouped, dropout", *shared, m="", o=Options(dropout_p=0.25, enable_gqa=True), seed=24))
+far = randn(2, 4, 3, 2), uniform(-9, 9, 2, 2, 3, 2), randn(2, 2, 3, 1)
+op(name, "attention(x, y, z, {m}{o})", f"{name}(x, y, z, {{m}}{{{{o}}}})",
+   S("softcap", *three, m="", o=Options(softcap=0.75)), S("softcap, mask", *three, mask([row, [False] * 4, every]), m="m, ", o=Options(softcap=0.75)),
+   S("softcap, added mask", *three, randn(3, 4), m="u, ", o=Options(scale=2, softcap=1.5)),
+   S("softcap, grouped", *far, m="", o=Options(is_causal=True, enable_gqa=True, softcap=2)),
+   S("softcap, dropout", *three, m="", o=Options(dropout_p=0.25, softcap=0.5), seed=26),
+   S("softcap, large", *qkv(70, 90, 20, 24, 3), m="", o=causal(20, softcap=1.25), large=True))
 op("causal_self_attention", "causal_self_attention(x, {h})", "causal_self_attention(x, {h})",
    S("2 heads", randn(2, 3, 12), h=2), S("one head", randn(1, 4, 6), h=1), S("heads of one channel", randn(1, 3, 9), h=3),
    S("one position", randn(2, 1, 6), h=2), S("no batches", randn(0, 2, 3), h=1),
@@ -438,6 +447,7 @@ for given, error, *fragments in (
     ("ones({4, 3, 2}), ones({2, 3, 2}), ones({2, 3, 2}), ones({2, 3, 3}), {.enable_gqa = true}", "ShapeError",
      "mask (2, 3, 3) has 2 heads but q has 4"),
     (f"{q}, {k}, {k}, {{.dropout_p = 1.5}}", "ValueError", "dropout_p 1.5"),
+    (f"{q}, {k}, {k}, {{.softcap = -1}}", "ValueError", "softcap is -1"),
     ("ones({3, 2}), ones({3, 2}), ones({3, 2}, DType::float64)", "DTypeError", "float32", "float64"),
     ("ones({3, 2}), ones({3, 2}), ones({3, 2}), ones({3, 3}, DType::float64)", "DTypeError", "float32", "float64"),
 ):

@@ -40,6 +40,20 @@ op("flatten", "x.flatten({dims})", "flatten(x, {dims})",
    S("one", randn(2, 3), dims="1, 1"))
 bad("flatten(zeros({2, 3}), 0, 2)", "ValueError", "out of range")
 bad("flatten(zeros({2, 3}), 1, 0)", "ValueError", "flatten", "start_dim 1", "end_dim 0")
+for name in ("reshape_as", "view_as"):
+    op(name, f"x.{name}(torch.zeros(3, 2))", f"{name}(x, zeros({{3, 2}}))", S("2-d", randn(2, 3)))
+    bad(f"{name}(zeros({{2, 3}}), zeros({{4, 2}}))", "ShapeError", name.removesuffix("_as"), "(2, 3)", "(4, 2)")
+op("unflatten", "x.unflatten({dim}, {sizes})", "unflatten(x, {dim}, {sizes})",
+   S("last, -1", randn(2, 6), dim=-1, sizes=(2, -1)), S("first", randn(6, 2), dim=0, sizes=(1, 3, 2)),
+   S("middle", randn(2, 4, 3), dim=1, sizes=(2, 2)), S("zero-size", randn(2, 0), dim=1, sizes=(0, 3)),
+   S("zero-size, -1", randn(0, 4), dim=1, sizes=(-1, 2)))
+op("unflatten", "m.long().unflatten({dim}, {sizes}).bool()", "unflatten(m, {dim}, {sizes})",
+   S("mask", mask([[True, False, True, True]]), dim=1, sizes=(2, 2)))
+bad("unflatten(zeros({2, 6}), 1, {4, -1})", "ShapeError", "unflatten", "(4, -1)", "dimension 1 of x (2, 6)")
+bad("unflatten(zeros({0, 6}), 1, {5})", "ShapeError", "unflatten", "(5)", "dimension 1 of x (0, 6)")
+bad("unflatten(zeros({2, 1}), 1, {})", "ShapeError", "unflatten", "sizes () are none")
+bad("unflatten(zeros({}), 0, {1})", "ShapeError", "unflatten", "0-d")
+bad("unflatten(zeros({2, 6}), 2, {6})", "ValueError", "unflatten", "out of range")
 
 op("squeeze", "x.squeeze()", "squeeze(x)",
    S("all", randn(1, 3, 1, 2)), S("to 0-d", randn(1, 1)), S("zero-size", randn(1, 0)), S("none", randn(3, 2)),
@@ -231,6 +245,28 @@ op("index", "x[{part}]", "index(x, {ours_part})",
    S("fewer than dimensions", randn(3, 2), part="2", ours_part="{2}"), S("none", randn(3, 2), part="()", ours_part="{}"),
    S("0-d", randn(), part="..., None", ours_part="{Ellipsis{}, NewAxis{}}"),
    S("zero-size", randn(2, 0), part="1:9", ours_part="{Slice{1, 9}}"))
+op("index", "x[{part}]", "index(x, {ours_part})",
+   *(S(name, randn(*x), *lists, part=part, ours_part=ours or "{" + part + "}") for name, x, lists, part, ours in (
+       ("a list of rows", (3, 2), [ids([2, 0, 2])], "i", ""), ("a list of columns", (2, 3, 2), [ids([-1, 0], 1, 2)], ":, i", "{Slice{}, i}"),
+       ("elements, some twice", (3, 4), [ids([2, 0, -1]), ids([1, -4, 1])], "i, j", ""),
+       ("lists that broadcast", (3, 4, 2), [ids([2, 0], 2, 1), ids([1, 3, 0])], "i, j", ""),
+       ("lists side by side", (2, 3, 4), [ids([2, 0]), ids([1, 3])], ":, i, j", "{Slice{}, i, j}"),
+       ("lists around a slice", (3, 2, 4), [ids([2, 0]), ids([1, 3])], "i, 1:, j", "{i, Slice{1}, j}"),
+       ("lists around a new axis", (3, 4), [ids([2, 0]), ids([1, 3])], "i, None, j", "{i, NewAxis{}, j}"),
+       ("lists around an integer", (3, 2, 4), [ids([2, 0]), ids([1, 3])], "i, 1, j", ""),
+       ("a list, an integer before it", (2, 3, 4), [ids([2, 0])], "1, :, i", "{1, Slice{}, i}"),
+       ("the last of two lists", (3, 4, 2), [ids([2, 0]), ids([1, 3])], "..., i, j * 0", "{Ellipsis{}, i, j * 0}"),
+       ("a 0-d list", (3, 4), [one_id(-1), ids([1, 3])], "i, j", ""), ("no elements", (3, 4), [ids([], 0), ids([], 2, 0)], "i, j", ""),
+       ("three lists", (2, 3, 2), [ids([1, 0]), ids([2, 2]), ids([0, 1], 2, 1)], "i, j, k", ""),
+       ("no columns of a list", (3, 0), [ids([2, 0])], "i", ""))),
+   S("a mask's elements", mask([[True, False], [True, True]]), ids([1, 0]), ids([1, 0]), part="", ours_part="",
+     theirs="m[i, j]", ours="index(m, {i, j})"),
+   S("ids between slices", ids([5, 6, 7, 8, 9, 4], 2, 3, 1), ids([2, -2]), part="", ours_part="",
+     theirs="i[1:, j]", ours="index(i, {Slice{1}, j})"))
+bad("index(zeros({3, 4}), {Indices{0, 1}, Indices{1, 4}})", "ValueError", "index: 4", "dimension 1", "size 4")
+bad("index(zeros({3, 4}), {2, Indices{1, -5}})", "ValueError", "index: -5", "dimension 1", "size 4")
+bad("index(zeros({3, 4}), {Indices{0, 1}, Indices{1, 2, 3}})", "ShapeError", "index", "(2,)", "(3,)")
+bad("index(zeros(3), {Indices{0}, Indices{0}})", "ValueError", "index: 2 integers, slices and lists", "(3,)", "1 dimension")
 bad("index(zeros({3, 2}), {0, 2})", "ValueError", "index", "2", "dimension 1", "(3, 2)")
 bad("index(zeros({3}), {0, Slice{}})", "ValueError", "index", "(3,)")
 bad("index(zeros({3}), {Ellipsis{}, Ellipsis{}})", "ValueError", "index", "Ellipsis")
@@ -463,6 +499,25 @@ for name in ("cumsum", "cumprod"):
        *[S(way, randn(*x), dim=dim, large=(way, x, dim) in MANY) for way, x, dim in WAYS + MANY])
     bad(name + "(zeros({4, 3}), 2)", "ValueError", name, "dimension 2", "out of range")
     bad(name + "(Tensor(), 0)", "ValueError", "undefined")
+op("cumsum", "i.cumsum({dim})", "cumsum(i, {dim})",
+   S("Indices", ids([3, -1, 2**62, 2**62, 0, 5], 3, 2), dim=0), S("Indices, last", ids(range(12), 2, 3, 2), dim=-1),
+   S("no Indices", ids([], 0, 2), dim=1), S("0-d Indices", one_id(4), dim=0))
+left_padded = mask([[False, False, True, True], [True] * 4, [False] * 4])
+op("cumsum", "m.cumsum({dim})", "cumsum(m, {dim})", S("mask", left_padded, dim=1), S("mask, first", left_padded, dim=0))
+op("clamp", None, None,
+   S("Indices", ids([-3, 0, 7, 2]), theirs="i.clamp(0, 5)", ours="clamp(i, 0, 5)"),
+   S("Indices, above", ids([-3, 0, 7, 2]), theirs="i.clamp(min=1)", ours="clamp(i, 1, std::nullopt)"),
+   S("Indices, below", ids([-3, 0, 7, 2]), theirs="i.clamp(max=1)", ours="i.clamp(std::nullopt, 1)"),
+   S("Indices, bounds of their own", ids([-3, 0, 7, 2]), ids([0, 1, 2, 3], 4, 1), ids([1, 1, 5, 2]), theirs="i.clamp(j, k)",
+     ours="clamp(i, j, k)"),
+   S("positions of left-padded rows", left_padded, theirs="(m.cumsum(-1) - 1).clamp(min=0)",
+     ours="(m.cumsum(-1) - 1).clamp(0, std::nullopt)"))
+bad("clamp(Indices{1}, std::nullopt, std::nullopt)", "ValueError", "clamp: at least one")
+bad("clamp(Indices{1, 2}, Indices{1, 2, 3}, 5)", "ShapeError", "maximum", "(2,)", "(3,)")
+for name, of_masks in ("maximum", "|"), ("minimum", "&"):
+    op(name, f"torch.{name}(i, j)", f"{name}(i, j)", S("Indices", ids([3, -1, 2]), ids([0, 5], 2, 1)),
+       S("Indices and a number", ids([3, -1, 2]), theirs=f"torch.{name}(i, torch.tensor(1))", ours=f"{name}(i, 1)"),
+       S("masks", mask([True, False]), mask([[True], [False]]), theirs=f"m {of_masks} n", ours=f"{name}(m, n)"))
 op("cumprod", "torch.stack([x[: i + 1].prod(0) for i in range(len(x))])", "cumprod(x, 0)",
    S("a zero", values([2, 0, 3, 0.5])), S("zeros, 1-d", values([0, 2, 0, 0, 3])))
 op("cumprod", "x.detach().cumprod(0)", "cumprod(x, 0)",

@@ -261,6 +261,9 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   c.activation = nn::Activation::gelu;
   refused(c, {"rotary positions", "rotary.pairs (half), norm (rms), activation (swiglu)"});
   c = nn::GPTConfig::llama(sizes);
+  c.rotary->partial_rotary_factor = 0.5;
+  refused(c, {"this model's rotary.partial_rotary_factor (1); in parentheses"});
+  c = nn::GPTConfig::llama(sizes);
   c.sliding_window = -1;
   CHECK_THROWS_WITH(nn::GPT(c), ContainsSubstring("sliding_window is -1; it must be 0 or above"));
   // A state with other sizes than the configuration's, and a value that no file holds.

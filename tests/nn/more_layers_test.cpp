@@ -157,6 +157,15 @@ TEST_CASE("rotary embedding turns by the distance", "[nn][attention]") {
   }
   const nn::RotaryEmbedding rotate(4, arange_indices(0, 3));
   CHECK_THROWS_WITH(nn::RotaryEmbedding(5, {0}), ContainsSubstring("head_dim 5 is odd"));
+  const auto refused = [](const nn::RotaryOptions& options, const char* text) {
+    CHECK_THROWS_WITH(nn::RotaryEmbedding(6, {0}, options), ContainsSubstring(text));
+  };
+  refused({.partial_rotary_factor = 0.5}, "head_dim 6 is odd or negative, or 3 rotated");
+  refused({.partial_rotary_factor = 1.5}, "partial_rotary_factor 1.5 is not between 0 and 1");
+  CHECK_THROWS_WITH(nn::RotaryEmbedding(ones({2, 3}), ones(3)),
+                    ContainsSubstring("cos (2, 3) and sin (3,)"));
+  CHECK_THROWS_WITH(nn::RotaryEmbedding(ones({2, 3}), ones({2, 3}))(ones({2, 4})),
+                    ContainsSubstring("x (2, 4) is not (..., T, 6)"));
   CHECK_THROWS_WITH(rotate(ones({3, 6})),
                     ContainsSubstring("x (3, 6) is not (..., T, 4) of positions (3,)"));
   CHECK_THROWS_AS(rotate(ones({2, 4})), ShapeError);

@@ -92,6 +92,16 @@ std::vector<FusedCase> fused_cases() {
          return scaled_dot_product_attention(x[0], x[1], x[2], AttentionOptions{.dropout_p = 0.4});
        },
        heads},
+      {"attention, softcap and additive mask",
+       {{3, 2}, {3, 2}, {3, 2}, {3, 3}},
+       [](const Tensors& x) {
+         return scaled_dot_product_attention(x[0], x[1], x[2], x[3], {.softcap = 0.5});
+       }},
+      {"attention, softcap, causal",
+       {{40, 2}, {40, 2}, {40, 2}},
+       [](const Tensors& x) {
+         return scaled_dot_product_attention(x[0], x[1], x[2], {.is_causal = true, .softcap = 2});
+       }},
       {"causal_self_attention",
        {{1, 35, 24}},
        [](const Tensors& x) { return causal_self_attention(x[0], 4); },

@@ -106,6 +106,9 @@ TEST_CASE("Indices and Masks are arranged as Tensors are", "[indices]") {
   check_as_tensor([](const auto& x) { return x[Slice{1, {}, 2}]; });
   check_as_tensor([](const auto& x) { return index(x, {Ellipsis{}, -1, NewAxis{}}); });
   check_as_tensor([](const auto& x) { return index(x, {Slice{0, 1}, 0}); });
+  check_as_tensor([](const auto& x) { return index(x, {Indices{0, -1}, Slice{}, Indices{1}}); });
+  check_as_tensor([](const auto& x) { return index(x, {Ellipsis{}, Indices{{1, 0, -2}}}); });
+  check_as_tensor([](const auto& x) { return x.unflatten(-1, {-1, 3}); });
   check_as_tensor([](const auto& x) { return x.index_select(0, {0, 1, 0}); });
   check_as_tensor([](const auto& x) { return index_select(x, -1, {1}); });
   check_as_tensor([](const auto& x) { return tril(x); });
