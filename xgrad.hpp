@@ -22,6 +22,7 @@
 #include <xgrad/io/adapters.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/pretrained.hpp>
+#include <xgrad/io/reference.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/io/tokenizer.hpp>
 #include <xgrad/nn/attention.hpp>

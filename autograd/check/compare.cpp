@@ -70,6 +70,30 @@ struct Run {
       refused = detail::two_results(results, draws.of(f)(inputs));
   }
 
+  explicit Run(const ReferenceRun& recorded) : results(recorded.results) {
+    check<ValueError>(!results.empty(), "compare: the reference has no result");
+    for (const Trace::Event& e : recorded.events)
+      ops.push_back({e, Intermediate(e.output)});
+    for (const Tensor& result : results) {
+      makers.emplace_back();
+      for (std::size_t n = 0; n < ops.size(); ++n)
+        if (ops[n].output.identity().value == result.identity().value)
+          makers.back() = n;
+    }
+  }
+
+  // The values that it takes from outside: inputs and parameters.
+  std::vector<Intermediate> sources() const {
+    std::vector<Intermediate> found;
+    std::set<const Value*> seen;
+    for (const Op& op : ops)
+      for (std::size_t i = 0; i < op.inputs.size(); ++i)
+        if (op.inputs[i].defined() && !op.made_by[i] &&
+            seen.insert(op.inputs[i].identity().value.get()).second)
+          found.emplace_back(op.inputs[i]);
+    return found;
+  }
+
   // Marks values that the other function lacks.
   std::string table() const {
     std::vector<bool> marked;
@@ -89,6 +113,13 @@ class Alignment {
         m.match = std::max(m.match, match);
         r.match = std::max(r.match, match);
       }
+    // One function may compute, as a transpose, what the other takes from outside.
+    for (const Intermediate& source : mine.sources())
+      for (Op& r : reference.ops)
+        r.match = std::max(r.match, match_of(source, r.value));
+    for (const Intermediate& source : reference.sources())
+      for (Op& m : mine.ops)
+        m.match = std::max(m.match, match_of(m.value, source));
   }
 
   double tolerance(const Intermediate& reference) const {
@@ -162,6 +193,7 @@ class Alignment {
   }
 
   std::string swapped(std::size_t m, std::size_t r) const;
+  Tensor reordered(std::size_t m, std::size_t i, std::size_t later, const Tensor& value) const;
   std::string same_op(const Op& m, const Op& r) const;
   std::string scaled(const Op& m, const Op& r) const;
   const Op* counterpart(const Op& theirs) const;
@@ -180,17 +212,47 @@ std::string name_of(const ComparedOp& op) {
   return fmt::format("op {}, {}{}", op.number, op.op, op.scope.empty() ? "" : " in " + op.scope);
 }
 
-// Detects two ops that both functions run, in different orders.
+// Detects two ops that both functions run, in different orders, where the reference's order gives
+// the reference's result.
 std::string Alignment::swapped(std::size_t m, std::size_t r) const {
   const std::string &mine = mine_.ops[m].op, &theirs = reference_.ops[r].op;
-  const auto comes_later = [](const Run& run, std::size_t from, const std::string& name) {
-    return std::any_of(run.ops.begin() + static_cast<std::ptrdiff_t>(from) + 1, run.ops.end(),
-                       [&](const Op& op) { return op.op == name; });
-  };
-  if (mine == theirs || !comes_later(mine_, m, theirs) || !comes_later(reference_, r, mine))
+  const auto is_mine = [&](const Op& op) { return op.op == mine; };
+  if (mine == theirs || !mine_.makers[mine_.at] ||
+      std::none_of(reference_.ops.begin() + static_cast<std::ptrdiff_t>(r) + 1,
+                   reference_.ops.end(), is_mine))
     return {};
-  return fmt::format("the order of two ops: the reference does {} before {}, yours does it after",
-                     theirs, mine);
+  const Intermediate wanted(reference_.results[reference_.at]);
+  for (std::size_t later = m + 1; later < mine_.ops.size(); ++later)
+    for (std::size_t i = 0; mine_.ops[later].op == theirs && i < mine_.ops[m].inputs.size(); ++i)
+      if (const Tensor y = reordered(m, i, later, reference_.ops[r].value.tensor);
+          y.defined() && y.shape() == wanted.shape() && equal(Intermediate(y), wanted))
+        return fmt::format(
+            "the order of two ops: the reference does {} before {}, yours does it after", theirs,
+            mine);
+  return {};
+}
+
+// My result if op m takes `value`, which the op `later` would make, as its input i, and `later`
+// passes its input on.  Undefined if `later` does not depend on m, or an op refuses its new inputs.
+Tensor Alignment::reordered(std::size_t m, std::size_t i, std::size_t later,
+                            const Tensor& value) const {
+  const ModeGuard unseen({false, nullptr});
+  std::vector<Tensor> changed(mine_.ops.size());
+  for (std::size_t n = m; n < changed.size(); ++n) {
+    std::vector<Tensor> inputs = mine_.ops[n].inputs;
+    Tensor last;
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      if (const auto& maker = mine_.ops[n].made_by[k];
+          n == m ? k == i : maker && changed[*maker].defined())
+        last = inputs[k] = n == m ? value : changed[*maker];
+    try {
+      if (last.defined())
+        changed[n] = n == later ? last : mine_.ops[n].forward(inputs);
+    } catch (const Error&) {
+      return {};
+    }
+  }
+  return changed[later].defined() ? changed[*mine_.makers[mine_.at]] : Tensor();
 }
 
 // Detects a differing input of the same op.
@@ -363,13 +425,25 @@ void locate(Comparison& found, const Run& mine, const Run& reference, const Alig
     found.mine = described(mine, *m);
 }
 
-}  // namespace
+// A line about the op that locate() found in a run: how it differs from all of the other's.
+std::string line_of(const ComparedOp& found, const Run& run, bool is_mine) {
+  const Match match = run.ops[found.number - 1].match;
+  const std::string op = name_of(found);
+  if (match == Match::equal)  // the op of the result
+    return fmt::format("\n  {} returns its {}; {} has this value, too, and returns another",
+                       is_mine ? "yours" : "the reference", op,
+                       is_mine ? "the reference" : "yours");
+  const char* const turned = " only with its dimensions in another order";
+  const std::string words =
+      is_mine ? fmt::format("yours differs first at {}{}{}", op,
+                            match == Match::none ? "" : ", whose value the reference has",
+                            match == Match::none ? "" : turned)
+              : fmt::format("the reference's {}, is the first that you {}", op,
+                            match == Match::none ? "do not have" : std::string("have") + turned);
+  return fmt::format("\n  {}: {}", words, to_string(summarize(found.value)));
+}
 
-Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
-                   const std::vector<Tensor>& inputs, const CompareOptions& options) {
-  const detail::SameDraws draws;
-  Run theirs(reference, inputs);
-  Run own(mine, inputs);
+Comparison compared(Run own, Run theirs, const CompareOptions& options) {
   Comparison found;
   for (const auto& [run, whose] :
        {std::pair(&own, "yours: "), std::pair(&theirs, "the reference: ")})
@@ -409,16 +483,28 @@ Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
   found.message =
       difference(result(own), result(theirs), own.at, n) + "; " + matched + ": `table` lists both";
   if (found.reference)
-    found.message +=
-        fmt::format("\n  the reference's {}, is the first that you do not have: {}",
-                    name_of(*found.reference), to_string(summarize(found.reference->value)));
+    found.message += line_of(*found.reference, theirs, false);
   if (found.mine)
-    found.message += fmt::format("\n  yours differs first at {}: {}", name_of(*found.mine),
-                                 to_string(summarize(found.mine->value)));
+    found.message += line_of(*found.mine, own, true);
   if (!found.hint.empty())
     found.message += "\n  " + found.hint;
   found.message += own.unused;
   return found;
+}
+
+}  // namespace
+
+Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
+                   const std::vector<Tensor>& inputs, const CompareOptions& options) {
+  const detail::SameDraws draws;
+  Run theirs(reference, inputs);
+  return compared(Run(mine, inputs), std::move(theirs), options);
+}
+
+Comparison compare(const TensorFunction& mine, const ReferenceRun& reference,
+                   const CompareOptions& options) {
+  const detail::SameDraws draws;
+  return compared(Run(mine, reference.inputs), Run(reference), options);
 }
 
 }  // namespace xgrad

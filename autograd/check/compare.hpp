@@ -16,8 +16,10 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 #include <xgrad/autograd/check/tensor_function.hpp>
+#include <xgrad/autograd/trace.hpp>
 
 namespace xgrad {
 
@@ -37,11 +39,13 @@ struct ComparedOp {
 /// The result.  Converts to true if the results agree.
 struct Comparison {
   bool ok = true;
-  std::size_t matched = 0, ops = 0;     ///< of the reference's ops: matched, and all
-  std::optional<ComparedOp> reference;  ///< the first op whose value mine lacks
-  std::optional<ComparedOp> mine;       ///< the first op whose value the reference lacks
-  std::string hint;                     ///< a description of the difference, if there is one
-  std::string message;                  ///< a summary of all this
+  std::size_t matched = 0, ops = 0;  ///< of the reference's ops: matched, and all
+  /// The first op whose value mine lacks; the op of the result, if mine has its value and returns
+  /// another.
+  std::optional<ComparedOp> reference;
+  std::optional<ComparedOp> mine;  ///< the same, with the two functions exchanged
+  std::string hint;                ///< a description of the difference, if there is one
+  std::string message;             ///< a summary of all this
   /// If the results differ: the ops of both, as in to_string(Trace), with a mark on each whose
   /// value the other lacks.
   std::string table;
@@ -56,5 +60,18 @@ struct Comparison {
 /// give the same.  Both draw the same numbers from default_generator(), which is reset afterwards.
 Comparison compare(const TensorFunction& mine, const TensorFunction& reference,
                    const std::vector<Tensor>& inputs, const CompareOptions& options = {});
+
+/// A run of another program, which wrote its values to a file: io::load_reference() reads those of
+/// PyTorch.
+struct ReferenceRun {
+  std::vector<Tensor> inputs = {};    ///< those of floating-point numbers
+  std::vector<Indices> indices = {};  ///< those of integers; truth values are 0 and 1
+  std::vector<std::pair<std::string, Tensor>> state = {};  ///< nn::StateDict of its module
+  std::vector<Trace::Event> events = {};  ///< in running order; `forward` may be empty
+  std::vector<Tensor> results = {};       ///< outputs of events, or inputs
+};
+/// The same on the inputs of that run; a function of `indices` captures them.
+Comparison compare(const TensorFunction& mine, const ReferenceRun& reference,
+                   const CompareOptions& options = {});
 
 }  // namespace xgrad

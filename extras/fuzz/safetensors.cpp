@@ -1,6 +1,7 @@
 // Files in the safetensors format.
 
 #include <xgrad/autograd/error.hpp>
+#include <xgrad/io/reference.hpp>
 #include <xgrad/io/safetensors.hpp>
 
 #include "files.hpp"
@@ -20,6 +21,10 @@ void run(std::string_view bytes) {
           demand(file.tensor(entry.first, dtype).shape() == entry.second.shape,
                  "a tensor of another shape");
         });
+  });
+  refused<xgrad::FileError>([&] {
+    const xgrad::ReferenceRun reference = xgrad::io::load_reference(path);
+    demand(!bad && !reference.results.empty(), "a run without results is loaded");
   });
   refused<xgrad::FileError>([&] {
     const xgrad::io::TensorFile content = xgrad::io::load_safetensors(path);
@@ -43,6 +48,10 @@ std::vector<std::string> seeds() {
       file_of("{}"),
       file_of(R"({"__metadata__":{"format":"pt","a":"\u001b[2J\n"}}   )"),
       file_of(R"({"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})", eight),
+      file_of(R"({"__metadata__":{"1  exp":"input 0","results":"1  exp"},)"
+              R"("1  exp":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+              R"("input 0":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+              eight),
       file_of(R"({"a":{"dtype":"F64","shape":[],"data_offsets":[0,8]}})", eight),
       file_of(R"({"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})", eight),
       file_of(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},)"

@@ -3,7 +3,8 @@
 
   tests/golden/weights.py
 
-Every layer has its own file; `outputs.safetensors` has the inputs and outputs, as "<file>.<what>".  Weights are normal,
+Every layer has its own file; `outputs.safetensors` has the inputs and outputs, as "<file>.<what>"; `run.safetensors`
+has all values of one run.  Weights are normal,
 so that no bias is zero and no gain is one.  Needs python3-torch.
 """
 import os
@@ -15,6 +16,7 @@ from torch import nn
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../scripts/pytorch"))
 import gpt
+from dump import dump
 from safetensors_file import save_safetensors
 
 outputs = {}
@@ -42,6 +44,20 @@ def layer(name, module, *inputs):
         outputs[f"{name}.out{i}"] = x
 
 
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(4), nn.LayerNorm(4)
+        self.attn = nn.MultiheadAttention(4, 2, batch_first=True)
+        self.mlp = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 4))
+
+    def forward(self, x):
+        h = self.ln_1(x)
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        x = x + self.attn(h, h, h, attn_mask=future, need_weights=False)[0]
+        return x + self.mlp(self.ln_2(x))
+
+
 def main():
     torch.manual_seed(1)
     layer("linear", randomised(nn.Linear(6, 4)), torch.randn(3, 6))
@@ -67,6 +83,7 @@ def main():
             outputs[f"{name}.out0"] = narrow(idx)
         outputs[f"{name}.wpe"] = narrow.transformer.wpe.weight
     save("outputs", outputs)
+    dump(os.path.join(HERE, "weights", "run.safetensors"), randomised(Block()), torch.randn(2, 3, 4))
 
 
 main()
