@@ -23,6 +23,8 @@ struct Observer {
   virtual void on_gradient(const Node& /*node*/, const Tensor& /*gradient*/) {}
   /// Called after node's formula, for each input that has a gradient by then.
   virtual void on_backward(const Node& node, std::size_t input, const Tensor& gradient) = 0;
+  /// Called by named(), trace.hpp.
+  virtual void on_name(const Tensor& /*x*/, std::string_view /*name*/) {}
 };
 
 /// The state of the current thread.  A ModeGuard restores the previous state when it is destroyed.

@@ -79,6 +79,13 @@ void Trace::on_backward(const Node& node, std::size_t input, const Tensor& gradi
     before_->on_backward(node, input, gradient);
 }
 
+void Trace::on_name(const Tensor& x, std::string_view name) {
+  if (const auto op = maker(x))
+    events_[*op].name = name;
+  if (before_ != nullptr)
+    before_->on_name(x, name);
+}
+
 std::string to_string(const Trace& trace) { return to_string(trace.events()); }
 
 std::string to_string(const std::vector<Trace::Event>& events, const std::vector<bool>& marked) {

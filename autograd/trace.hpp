@@ -37,8 +37,9 @@ class Trace final : public Observer {
     std::vector<Tensor> inputs;
     /// The index in events() of each input's op; none if the input is from outside.
     std::vector<std::optional<std::size_t>> made_by;
-    Tensor output;    ///< output.identity().node is the op's node, null if it has no graph
-    Forward forward;  ///< computes the op again: forward(inputs), or on other inputs
+    Tensor output;          ///< output.identity().node is the op's node, null if it has no graph
+    Forward forward;        ///< computes the op again: forward(inputs), or on other inputs
+    std::string name = {};  ///< that named() gave to the output
   };
   /// Called in a backward run, after the formula of `node`, for each of its inputs that has a
   /// gradient: the sum for that input so far.
@@ -59,6 +60,7 @@ class Trace final : public Observer {
                   const Forward& forward) override;
   void on_gradient(const Node& node, const Tensor& gradient) override;
   void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override;
+  void on_name(const Tensor& x, std::string_view name) override;
 
  private:
   OnBackward on_backward_;
@@ -73,6 +75,18 @@ std::string to_string(const Trace& trace);
 /// The same for these events, with "* " before the marked ones.
 std::string to_string(const std::vector<Trace::Event>& events,
                       const std::vector<bool>& marked = {});
+
+/// x itself, whose name an observer learns: a Trace keeps it with the op that made x.  The
+/// attention page takes the values that are named "attention" as weights, pages/attention.hpp.
+///
+///   const Tensor weights = named(softmax(a, -1) - 0.3 * softmax(b, -1), "attention");
+///
+/// Costs one branch without an observer.  A value that no op made within the Trace gets no name.
+inline Tensor named(Tensor x, std::string_view name) {
+  if (Observer* const observer = Mode::current().observer; observer != nullptr) [[unlikely]]
+    observer->on_name(x, name);
+  return x;
+}
 
 /// While one lives, ops on this thread are recorded under this name, below the names of enclosing
 /// Scopes: "h.0" and in it "attn" give "h.0.attn".  Costs one branch without an observer.  A Trace

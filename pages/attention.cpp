@@ -71,18 +71,17 @@ constexpr double sampled_temperature = 0.8, sampled_top_p = 0.9, sampled_min_p =
 constexpr std::size_t sampled_top_k = 20;
 
 JsonObject head_json(const AttentionLayer& layer, std::size_t h, bool causal) {
-  const std::vector<double> scores = xgrad::detail::elements(head_of(layer.scores, h));
-  // For each query, the sum of its magnitudes over the keys that it sees.
-  const Tensor score_gradient = sum(abs(head_of(layer.score_gradient, h)), {-1});
+  const std::vector<double> scores = xgrad::detail::elements(head_of(scores_or_zeros(layer), h));
   JsonObject head{{"index", layer.heads[h]},
                   {"A", packed(head_of(layer.weights, h), scores, causal)},
                   {"G", packed(head_of(layer.gradient, h), scores, causal)},
-                  {"without", layer.loss_without[h]},
-                  {"scoreGradient", base64(score_gradient)}};
+                  {"without", layer.loss_without[h]}};
+  if (layer.scores.defined())  // For each query, the sum of magnitudes over the keys that it sees.
+    head.emplace_back("scoreGradient", base64(sum(abs(head_of(layer.score_gradient, h)), {-1})));
   if (layer.q.defined()) {
     head.emplace_back("q", base64(head_of(layer.q, h)));
     head.emplace_back("k", base64(head_of(layer.k, h)));
-  } else {
+  } else if (layer.scores.defined()) {
     head.emplace_back("scores", packed(head_of(layer.scores, h), scores, causal));
   }
   if (layer.bias.defined())

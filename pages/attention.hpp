@@ -10,6 +10,11 @@
 // reshape of heads.  A product with a learned or computed matrix (T, S) rules it out: then it gates
 // features.  scaled_dot_product_attention, causal_self_attention and layers made of plain ops
 // qualify.  (Fused ops run as compositions, with the same numbers up to rounding.)
+//
+// A layer that computes its weights in another way, as by a difference of two softmaxes, or that
+// uses them in another way, says which they are, in the shape (..., H, T, S):
+//
+//   const Tensor weights = named(softmax(a, -1) - 0.3 * softmax(b, -1), "attention");
 
 #include <cstddef>
 #include <functional>
@@ -57,8 +62,10 @@ struct AttentionLayer {
   std::vector<std::size_t> heads = {};  ///< indices of the attention's heads
   Tensor weights = {};                  ///< A (H, T, S), before dropout
   Tensor gradient = {};                 ///< dL/dA (H, T, S)
-  Tensor scores = {};                   ///< (H, T, S), the softmax's input; -inf where masked
-  Tensor score_gradient = {};           ///< dL/dscores (H, T, S)
+  /// (H, T, S), the softmax's input; -inf where masked.  Undefined if the weights are named and are
+  /// no softmax: then those of 0 count as masked.
+  Tensor scores = {};
+  Tensor score_gradient = {};  ///< dL/dscores (H, T, S), or undefined
   Tensor q = {}, k = {};  ///< (H, T, D), (H, S, D): scores are q kᵀ * scale + bias; else undefined
   double scale = 1;
   Tensor bias = {};                                     ///< (H, T, S) or undefined

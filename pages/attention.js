@@ -21,6 +21,9 @@ for (const layer of run.layers)
     head.pattern = head.label === null ? null : head.patterns[0];
   }
 
+// Named weights may be negative, as a difference of two softmaxes.
+const negative = run.layers.some((layer) => layer.heads.some((head) => head.maps.A.some((a) => a < 0)));
+
 // ---- the selection ----
 
 const modes = {
@@ -66,10 +69,11 @@ const rangeOf = (head) => {
   return head.ranges[view.mode];
 };
 const rangeNow = (head) => (view.shared ? Math.max(...run.layers.flatMap((l) => l.heads.map(rangeOf))) : rangeOf(head)) || 1;
+const isPlain = () => view.mode === "A" && !negative;
 function colour(x, range) {
   if (Number.isNaN(x)) return palette().masked;
   const part = Math.sqrt(Math.abs(x) / range); // of small weights among many keys nothing could be seen
-  return view.mode === "A" ? between(palette().weight, part) : between(palette().signed, 0.5 + (Math.sign(x) * part) / 2);
+  return isPlain() ? between(palette().weight, part) : between(palette().signed, 0.5 + (Math.sign(x) * part) / 2);
 }
 const css = ([r, g, b]) => `rgb(${r}, ${g}, ${b})`;
 function paint(canvas, head, layer) {
@@ -202,13 +206,14 @@ function drawBig() {
   moveTo(Math.min(view.row, layer.T - 1), Math.min(view.column, layer.S - 1));
 }
 function drawLegend() {
-  const range = rangeNow(headNow()), low = view.mode === "A" ? 0 : -range;
+  const range = rangeNow(headNow()), low = isPlain() ? 0 : -range;
   // Even steps of colour, which is the square root of the value.
-  const stops = Array.from({ length: 17 }, (_, n) => (view.mode === "A" ? n / 16 : n / 8 - 1)).map((t) => css(colour(Math.sign(t) * t * t * range, range)));
-  const said = view.mode === "A" ? "share of the query's attention"
+  const stops = Array.from({ length: 17 }, (_, n) => (isPlain() ? n / 16 : n / 8 - 1)).map((t) => css(colour(Math.sign(t) * t * t * range, range)));
+  const said = isPlain() ? "share of the query's attention"
+    : view.mode === "A" ? "red: adds the value; blue: subtracts it"
     : view.mode === "G" ? "blue: more weight here would lower the loss; red: raise it"
       : "dL/dA times A: the effect where the head does look";
-  const middle = view.mode === "A" ? range / 4 : 0;
+  const middle = isPlain() ? range / 4 : 0;
   legend.replaceChildren(
     make("span", { class: "scale" }, make("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops.join(", ")})` }),
       make("span", { class: "ends number" }, [low, middle, range].map((x) => make("span", {}, number(x))))),

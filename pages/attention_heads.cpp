@@ -66,9 +66,15 @@ std::vector<HeadPattern> head_patterns(const Tensor& weights) {
   return patterns;
 }
 
+Tensor scores_or_zeros(const AttentionLayer& layer) {
+  return layer.scores.defined() ? layer.scores
+                                : masked_fill(zeros_like(layer.weights), layer.weights == 0.0,
+                                              -std::numeric_limits<double>::infinity());
+}
+
 bool is_causal(const AttentionLayer& layer) {
   const std::size_t T = size_of(layer.weights, 1), S = size_of(layer.weights, 2);
-  const std::vector<double> scores = xgrad::detail::elements(layer.scores);
+  const std::vector<double> scores = xgrad::detail::elements(scores_or_zeros(layer));
   bool causal = T == S;
   for (std::size_t n = 0; n < scores.size() && causal; ++n)
     causal = is_masked(scores[n]) == (n % S > n / S % T);
@@ -93,8 +99,8 @@ void keep_heads(AttentionLayer& layer) {
 }
 
 void add_patterns(AttentionLayer& layer) {
-  const Tensor seen =
-      masked_fill(layer.weights, is_masked(layer.scores), std::numeric_limits<double>::quiet_NaN());
+  const Tensor seen = masked_fill(layer.weights, is_masked(scores_or_zeros(layer)),
+                                  std::numeric_limits<double>::quiet_NaN());
   for (std::size_t h = 0; h < layer.heads.size(); ++h)
     layer.patterns.push_back(head_patterns(select(seen, 0, static_cast<std::int64_t>(h))));
 }

@@ -56,6 +56,8 @@ class AttentionHeads {
   std::size_t item_, heads_ = 1, items_ = 1;
 };
 
+/// The scores, or, where there are none, 0 and for weights of 0 -inf.
+Tensor scores_or_zeros(const AttentionLayer& layer);
 /// Whether query i sees exactly keys 0 to i, in every head.
 bool is_causal(const AttentionLayer& layer);
 /// Fills q, k, scale and bias, if they reproduce this softmax's scores.

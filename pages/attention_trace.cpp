@@ -18,11 +18,15 @@
 namespace xgrad::pages {
 namespace {
 
-/// A softmax and the products of its result with values.
+/// The op that made the weights, a softmax or a named one, and the products of its result with
+/// values; of named weights there may be none.
 struct AttentionEvents {
-  std::size_t softmax;
+  std::size_t weights;
   std::vector<std::size_t> products = {};
 };
+
+bool is_named(const Trace::Event& e) { return e.name == "attention"; }
+bool is_softmax(const Trace::Event& e) { return e.op == "softmax"; }
 
 /// Whether the last dimension sums to 1, or to 0 if masked completely.
 bool is_over_last(const Tensor& weights) {
@@ -47,28 +51,35 @@ bool keeps_weights(const Trace::Event& e, std::size_t n, const Shape& weights) {
 }
 
 std::vector<AttentionEvents> find_attentions(const Events& events) {
-  std::map<std::size_t, AttentionEvents> found;   // by softmax, in the order of events
-  std::map<std::size_t, std::size_t> softmax_of;  // by the event whose output has its weights
+  std::map<std::size_t, AttentionEvents> found;   // by `weights`, in the order of events
+  std::map<std::size_t, std::size_t> weights_of;  // by the event whose output has them
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Trace::Event& e = events[i];
-    if (e.op == "softmax" && e.output.dim() >= 2 && e.output.numel() > 0 &&
-        is_over_last(e.output)) {
-      softmax_of[i] = i;
+    const bool has_matrix = e.output.dim() >= 2 && e.output.numel() > 0;
+    if (is_named(e)) {
+      check<ValueError>(has_matrix,
+                        "{}: op {}, {}, is named attention and is {}: that must be "
+                        "weights (..., H, T, S)",
+                        attention_page, i + 1, e.op, to_string(e.output.shape()));
+      found.try_emplace(i, AttentionEvents{i});
+    }
+    if (is_named(e) || (is_softmax(e) && has_matrix && is_over_last(e.output))) {
+      weights_of[i] = i;
       continue;
     }
     for (std::size_t n = 0; n < e.inputs.size(); ++n) {
-      const auto from = e.made_by[n] ? softmax_of.find(*e.made_by[n]) : softmax_of.end();
-      if (from == softmax_of.end())
+      const auto from = e.made_by[n] ? weights_of.find(*e.made_by[n]) : weights_of.end();
+      if (from == weights_of.end())
         continue;
-      const std::size_t softmax = from->second;
+      const std::size_t weights = from->second;
       if (is_product(e) && n == 0)
-        found.try_emplace(softmax, AttentionEvents{softmax}).first->second.products.push_back(i);
-      else if (keeps_weights(e, n, events[softmax].output.shape()))
-        softmax_of[i] = softmax;
+        found.try_emplace(weights, AttentionEvents{weights}).first->second.products.push_back(i);
+      else if (keeps_weights(e, n, events[weights].output.shape()))
+        weights_of[i] = weights;
     }
   }
   std::vector<AttentionEvents> list;
-  for (auto& [softmax, attention] : found)
+  for (auto& [weights, attention] : found)
     list.push_back(std::move(attention));
   return list;
 }
@@ -78,7 +89,7 @@ std::vector<std::string> names_of(const Events& events, const std::vector<Attent
   std::vector<std::string> names;
   std::map<std::string, std::size_t> count;
   for (const AttentionEvents& f : found) {
-    std::string_view name = events[f.softmax].scope;
+    std::string_view name = events[f.weights].scope;
     for (const std::string_view op : {"scaled_dot_product_attention", "causal_self_attention"})
       if (name.ends_with(op))
         name.remove_suffix(op.size());
@@ -96,11 +107,15 @@ std::vector<std::string> names_of(const Events& events, const std::vector<Attent
 
 // ---- the loss without a head ----
 
-/// The output of the last event if the products use weights without a head.
+/// The output of the last event if the products, or all ops that use named weights, get weights
+/// without a head.
 double loss_without(const Events& events, const AttentionEvents& at, const AttentionHeads& heads,
                     std::size_t head, std::size_t last) {
   std::vector<Tensor> changed(events.size());
-  for (std::size_t i = at.products.front(); i <= last; ++i) {
+  const bool named = is_named(events[at.weights]);
+  if (named)
+    changed[at.weights] = heads.without(events[at.weights].output, head);
+  for (std::size_t i = named ? at.weights + 1 : at.products.front(); i <= last; ++i) {
     std::vector<Tensor> inputs = events[i].inputs;
     bool any = false;
     for (std::size_t n = 0; n < inputs.size(); ++n)
@@ -108,7 +123,7 @@ double loss_without(const Events& events, const AttentionEvents& at, const Atten
         inputs[n] = changed[*events[i].made_by[n]];
         any = true;
       }
-    if (std::ranges::find(at.products, i) != at.products.end()) {
+    if (!named && std::ranges::find(at.products, i) != at.products.end()) {
       inputs[0] = heads.without(inputs[0], head);
       any = true;
     }
@@ -120,13 +135,18 @@ double loss_without(const Events& events, const AttentionEvents& at, const Atten
 
 /// The weights' shape, or their shape in the product if that shows more of the heads.
 const Shape& shape_with_heads(const Events& events, const AttentionEvents& at) {
-  const Shape &before = events[at.softmax].output.shape(),
-              &after = events[at.products.front()].inputs[0].shape();
+  const Shape& before = events[at.weights].output.shape();
+  if (at.products.empty())
+    return before;
+  const Shape& after = events[at.products.front()].inputs[0].shape();
   return after.size() > before.size() && numel(after) == numel(before) ? after : before;
 }
 
 /// Whether several heads share values: weights (..., G, H / G, T, S), values (..., G, 1, S, D).
-bool is_grouped(const Trace::Event& product) {
+bool is_grouped(const Events& events, const AttentionEvents& at) {
+  if (at.products.empty())
+    return false;
+  const Trace::Event& product = events[at.products.front()];
   if (!is_binary(product) || product.inputs[0].dim() < 5)
     return false;
   const Tensor &weights = product.inputs[0], &values = product.inputs[1];
@@ -183,7 +203,8 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   const std::vector<AttentionEvents> found = find_attentions(events);
   check<ValueError>(!found.empty() && last.has_value(),
                     "{}: no attention ran: no softmax over the last dimension whose result is the "
-                    "left operand of a matmul, bmm, mm or einsum, in {} ops",
+                    "left operand of a matmul, bmm, mm or einsum, in {} ops; named(weights, "
+                    "\"attention\") says which other values are weights (..., H, T, S)",
                     attention_page, events.size());
   std::vector<std::size_t> chosen = options.layers;
   if (chosen.empty())
@@ -194,8 +215,10 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   for (const std::size_t i : chosen) {
     check<ValueError>(i < found.size(), "{}: layer {} does not exist: there are layers 0 to {}",
                       attention_page, i, found.size() - 1);
-    wanted.push_back(events[found[i].softmax].output);
-    wanted.push_back(events[found[i].softmax].inputs[0]);
+    const Trace::Event& e = events[found[i].weights];
+    wanted.push_back(e.output);
+    if (is_softmax(e))
+      wanted.push_back(e.inputs[0]);
   }
   for (const Tensor& x : wanted)
     check<GraphError>(
@@ -208,11 +231,13 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   AttentionRun run{.name = {}, .loss = loss.item()};
   const std::vector<std::string> names = names_of(events, found);
   bool keys_found = options.keys.empty();
+  std::size_t next = 0;  // of `gradients`
   for (std::size_t n = 0; n < chosen.size(); ++n) {
     const AttentionEvents& at = found[chosen[n]];
-    const Tensor& weights = events[at.softmax].output;
+    const Trace::Event& e = events[at.weights];
+    const Tensor& weights = e.output;
     const AttentionHeads heads(names[chosen[n]], shape_with_heads(events, at),
-                               is_grouped(events[at.products.front()]), options);
+                               is_grouped(events, at), options);
     const std::size_t T = size_of(weights, -2), S = size_of(weights, -1);
     check_list("tokens", options.tokens.size(), T, names[chosen[n]]);
     if (T != S)
@@ -220,18 +245,24 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
     check<ValueError>(options.position.value_or(0) < T,
                       "{}: position {} does not exist: there are positions 0 to {}", attention_page,
                       options.position.value_or(0), T - 1);
-    const auto gradient = [&](std::size_t i) {
-      return heads.of(gradients[i].defined() ? gradients[i] : zeros_like(wanted[i]));
+    const auto gradient = [&] {
+      const Tensor& g = gradients[next];
+      return heads.of(g.defined() ? g : zeros_like(wanted[next]));
     };
     AttentionLayer layer{.name = names[chosen[n]],
                          .index = chosen[n],
                          .weights = heads.of(weights),
-                         .gradient = gradient(2 * n),
-                         .scores = heads.of(events[at.softmax].inputs[0]),
-                         .score_gradient = gradient(2 * n + 1)};
+                         .gradient = gradient()};
+    ++next;
+    if (is_softmax(e)) {
+      layer.scores = heads.of(e.inputs[0]);
+      layer.score_gradient = gradient();
+      ++next;
+    }
     layer.self = T == S && (options.keys.size() != S || is_causal(layer));
     keys_found = keys_found || (!layer.self && options.keys.size() == S);
-    explain_scores(events, at.softmax, heads, layer);
+    if (is_softmax(e))
+      explain_scores(events, at.weights, heads, layer);
     layer.heads = options.heads;
     if (layer.heads.empty())
       for (std::size_t h = 0; h < heads.heads(); ++h)

@@ -3,6 +3,7 @@
 
 const why = make("div", { class: "panel why" }), next = make("div", { class: "panel next" });
 
+const isSoftmax = (head) => head.q !== undefined || head.scores !== undefined;
 // The scores of a query: NaN where masked.
 function scoresOf(head, layer, i) {
   return Array.from({ length: layer.S }, (_, j) => {
@@ -38,6 +39,12 @@ function productTable(head, layer, i, j) {
 function drawWhy() {
   const layer = layerNow(), head = headNow(), { row: i, column: j } = view, n = i * layer.S + j;
   const title = make("h2", {}, "Why this weight: ", ...placed(queryToken(i), i), " looks at ", ...placed(keyToken(j), j));
+  if (!isSoftmax(head)) {
+    why.replaceChildren(title, make("p", {}, "The layer named these weights. They are no softmax of scores, so their terms are not known; a weight of 0 is shown as masked."),
+      make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, [["A in the program", head.maps.A[n], "program"], ["dL/dA", head.maps.G[n]]].map(([name, x, id]) =>
+        make("tr", {}, make("td", {}, name), make("td", { class: "number", id }, sees(head, layer, i, j) ? number(x) : "0")))))));
+    return;
+  }
   if (!sees(head, layer, i, j)) {
     why.replaceChildren(title, make("p", {}, `Masked: query ${i} does not see key ${j}${layer.causal ? ", which comes after it" : ""}. The score is −∞, the weight 0, and no gradient passes.`));
     return;
@@ -196,7 +203,7 @@ function checkHead(where, head, layer) {
   }
 }
 function checkAll() {
-  for (const layer of run.layers) for (const head of layer.heads) checkHead(`${layer.name} head ${head.index}`, head, layer);
+  for (const layer of run.layers) for (const head of layer.heads.filter(isSoftmax)) checkHead(`${layer.name} head ${head.index}`, head, layer);
   if (run.logits) {
     const largest = floats(run.largest), V = run.classes;
     largest.forEach((p, i) => check(`position ${i}: likeliest`, greatest(distribution(run.logits.subarray(i * V, (i + 1) * V), settings)), p));

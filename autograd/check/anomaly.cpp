@@ -100,6 +100,11 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
     places_.insert_or_assign(output.identity().node.get(), std::move(place));
 }
 
+void DetectAnomaly::on_name(const Tensor& x, std::string_view name) {
+  if (before_ != nullptr)
+    before_->on_name(x, name);
+}
+
 void DetectAnomaly::on_gradient(const Node& node, const Tensor& gradient) {
   if (before_ != nullptr)
     before_->on_gradient(node, gradient);

@@ -50,6 +50,7 @@ class DetectAnomaly final : public Observer {
                   const Forward& forward) override;
   void on_gradient(const Node& node, const Tensor& gradient) override;
   void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override;
+  void on_name(const Tensor& x, std::string_view name) override;
 
  private:
   // The place and the inputs of an op, for reporting a gradient that is not finite.

@@ -172,6 +172,25 @@ TEST_CASE("Decompose: fused ops run as the ops that they fuse", "[trace]") {
                                            {"matmul", scope}});
 }
 
+TEST_CASE("named tells every Trace, and changes nothing", "[trace]") {
+  const Tensor x = tensor(3).requires_grad_();
+  const Tensor alone = named(x, "x");  // no observer
+  CHECK(alone.identity().value == x.identity().value);
+  const Trace outer;
+  const Tensor before = exp(x);
+  const DetectAnomaly anomaly;
+  const Trace inner;
+  const Tensor y = named(sin(x), "y");
+  CHECK(y.identity().node != nullptr);
+  named(before, "before");  // made before the inner Trace
+  named(x, "x");            // made by no op
+  CHECK(names(inner) == std::vector<Event>{{"sin", ""}});
+  CHECK(inner.events()[0].name == "y");
+  REQUIRE(outer.events().size() == 2);
+  CHECK(outer.events()[0].name == "before");
+  CHECK(outer.events()[1].name == "y");
+}
+
 TEST_CASE("an observer is told each gradient in its turn, after hooks, through others", "[trace]") {
   struct Turns : Observer {
     std::vector<std::string> seen;

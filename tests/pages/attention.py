@@ -236,6 +236,35 @@ def check_across(page):
     assert page.js("return run.layers[0].heads.map((h) => h.without)")[0] is None
 
 
+def check_named(page):
+    """The first layer's weights are named and have no scores, and some are negative."""
+    right, made = page.checks()
+    assert right == made == 2 * 3 * 5, (right, made)  # of the softmax alone
+    page.all(".head")[0].click()
+    large = page.find(".map")
+    i, j = page.js("const A = run.layers[0].heads[0].maps.A, n = A.findIndex((a) => a < -0.01); return [Math.floor(n / 5), n % 5]")
+    hover(page, large, i, j, 5, 5)
+    text = page.find(".why").text
+    assert "The layer named these weights" in text and "softmax of scores" in text and "q · k" not in text, text
+    assert abs(float(page.find("#program").text) - weight(page, 0, 0, i, j)) < 1e-3 and weight(page, 0, 0, i, j) < 0
+    red, _, blue = page.js("return colour(arguments[0], 1)", weight(page, 0, 0, i, j))
+    assert blue > red, "a negative weight is not coloured as one"
+    assert "blue: subtracts it" in page.find(".legend").text
+    hover(page, large, 1, 3, 5, 5)
+    assert "masked" in page.find(".tip").text and page.find("#program").text == "0"
+    page.all(".head")[2].click()
+    hover(page, large, 2, 1, 5, 5)
+    assert "From score to weight" in page.find(".why").text
+
+
+def check_strip(page):
+    """Nothing stands between the letters of the text."""
+    gaps = page.js("""const boxes = [...document.querySelectorAll('.strip .token')].map((token) => token.getBoundingClientRect());
+        const letters = [...document.querySelectorAll('.strip .token')].map((token) => { const text = document.createRange(); text.selectNodeContents(token); return text.getBoundingClientRect(); });
+        return letters.slice(1).map((letter, n) => (boxes[n].top === boxes[n + 1].top ? letter.left - letters[n].right : 0))""")
+    assert max(gaps) < 0.5, gaps
+
+
 def picture(page, name):
     if pictures:
         height = page.js("return document.documentElement.scrollHeight")
@@ -254,6 +283,7 @@ with tempfile.TemporaryDirectory() as folder:
                 assert red + green + blue < 200, "dark where there is no weight"
                 picture(page, name)
                 continue
+            check_strip(page)
             check_run(page)
             page.find("[data-mode=G]").click()
             picture(page, name)
@@ -266,6 +296,9 @@ with tempfile.TemporaryDirectory() as folder:
         picture(page, "own")
     with browser.Page(folder / "across.html", width=1000) as page:
         check_across(page)
+    with browser.Page(folder / "named.html", width=1000) as page:
+        check_named(page)
+        picture(page, "named")
     # A page that contradicts the program says so.
     text = (folder / "run.html").read_text()
     wrong = folder / "wrong.html"

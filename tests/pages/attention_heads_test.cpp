@@ -5,6 +5,7 @@
 #include <utility>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/pages/attention.hpp>
 
 #include "helpers/catch.hpp"
@@ -139,4 +140,14 @@ TEST_CASE("attention page: writes own.html", "[.attention-page]") {
         return sum(log(first)) - sum(other) - 1.0;
       },
       {.tokens = {"a", "b", "c", "d", "e"}, .keys = {"v", "w", "x", "y", "z"}});
+  // Weights that are named: those of both signs, and after them a softmax.
+  pages::write_attention_html(
+      "named.html",
+      [&] {
+        const Tensor scores = masked_fill(matmul(q, transpose(p, -2, -1)), nn::future(5, 5), -inf);
+        const Tensor both = softmax(scores, -1) - 0.8 * softmax(2.0 * scores, -1);
+        const Tensor y = matmul(named(both, "attention"), narrow(v, -2, 0, 5));
+        return sum((y + matmul(softmax(scores * 1.0, -1), y)) * w);
+      },
+      {.title = "Differential attention"});
 }

@@ -368,6 +368,71 @@ TEST_CASE("attention page: heads are followed through reshapes, into every produ
                         "reshapes to (2, 6, 4, 4)"));
 }
 
+TEST_CASE("attention page: a name says which values are the weights", "[pages]") {
+  const Tensor q = normal({2, 3, 4, 5}, 1).requires_grad_(), k = normal({2, 3, 4, 5}, 2),
+               v = normal({2, 3, 4, 5}, 3), w = normal({2, 3, 4, 5}, 4),
+               sink = normal({2, 3, 4, 1}, 5);
+  const auto scores = [&] {
+    return masked_fill(matmul(q, transpose(k, -2, -1)), nn::future(4, 4), -inf);
+  };
+  using Weights = std::function<Tensor()>;
+  using Values = std::function<Tensor(const Tensor&)>;
+  const Values product = [&](const Tensor& a) { return matmul(a, v); };
+  const auto check = [&](const Weights& weights, const Values& values, bool is_softmax = false) {
+    const auto loss = [&](const Tensor& a) { return sum(tanh(values(a)) * w); };
+    CHECK_THAT(message_of<ValueError>([&] { trace_attention([&] { return loss(weights()); }); }),
+               ContainsSubstring("no attention ran") &&
+                   ContainsSubstring("named(weights, \"attention\") says which"));
+    const auto run = trace_attention(
+        [&] {
+          const Scope scope("mine");
+          return loss(named(weights(), "attention"));
+        },
+        {.item = 1});
+    CHECK(run.loss == loss(weights()).item());
+    REQUIRE(run.layers.size() == 1);
+    const pages::AttentionLayer& layer = run.layers[0];
+    CHECK(layer.name == "mine");
+    CHECK(layer.scores.defined() == is_softmax);
+    CHECK(layer.q.defined() == is_softmax);
+    const Tensor a = weights().detach().requires_grad_();
+    check_same(layer.weights, select(a, 0, 1));
+    check_same(layer.gradient, select(grad({loss(a)}, {a})[0], 0, 1));
+    REQUIRE(layer.loss_without.size() == 3);
+    for (std::size_t h = 0; h < 3; ++h) {
+      Tensor kept = ones({3, 1, 1}, DType::float64);
+      set_element(kept, h, 0);
+      CHECK(layer.loss_without[h] == Approx(loss(a * kept).item()));
+    }
+    REQUIRE(layer.patterns.size() == 3);
+  };
+  check([&] { return narrow(softmax(cat({scores(), sink}, -1), -1), -1, 0, 4); }, product);
+  check([&] { return softmax(scores(), -1) - 0.3 * softmax(2.0 * scores(), -1); }, product);
+  check([&] { return softmax(scores(), -1); },
+        [&](const Tensor& a) {
+          return einsum("bhsd,bhts->bhtd", {v, a});
+        },
+        true);
+  check([&] { return relu(scores()); },
+        [&](const Tensor& a) { return matmul(a / (sum(a, -1, true) + 1.0), v); });
+
+  // A named softmax is a softmax with scores; its products count once.
+  const auto same = [&](const Weights& weights) {
+    const auto run = trace_attention([&] { return sum(tanh(product(weights())) * w); });
+    REQUIRE(run.layers.size() == 1);
+    check_scores(run.layers[0]);
+    return run.layers[0];
+  };
+  const auto plain = same([&] { return softmax(scores(), -1); }),
+             twice = same([&] { return named(softmax(scores(), -1), "attention"); });
+  check_same(plain.weights, twice.weights);
+  check_same(plain.gradient, twice.gradient);
+  CHECK(plain.loss_without == twice.loss_without);
+  CHECK_THAT(message_of<ValueError>(
+                 [&] { trace_attention([&] { return named(sum(q * k), "attention"); }); }),
+             ContainsSubstring("sum, is named attention and is (): that must be weights"));
+}
+
 TEST_CASE("attention page: keys that are as many as queries", "[pages]") {
   const Tensor q = normal({5, 4}, 1).requires_grad_(), k = normal({5, 4}, 2), v = normal({5, 3}, 3);
   const auto trace = [&](bool causal, const std::vector<std::string>& keys) {
