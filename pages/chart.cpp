@@ -29,12 +29,14 @@ bool finite_at(const Series& s, std::size_t k) {
 struct Axis {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   double first = 0, last = 1;  ///< positions of the ends, in pixels or characters
+  bool log = false;            ///< `low` and `high` are logarithms
 
   void include(double v) {
     low = std::min(low, v);
     high = std::max(high, v);
   }
-  double place(double v) const { return first + (v - low) / (high - low) * (last - first); }
+  double scaled(double v) const { return log ? std::log10(std::max(v, 0.0)) : v; }
+  double place(double v) const { return first + (scaled(v) - low) / (high - low) * (last - first); }
   /// Adds some room at both ends, and a length if it is zero.
   void widen(double share) {
     const double alone = std::abs(low) > 1e-300 ? std::abs(low) * 0.1 : 0.5;
@@ -49,7 +51,13 @@ struct Axis {
   }
   /// Round numbers at least this far apart.
   std::vector<Tick> marks(double apart) const {
-    return ticks(low, high, static_cast<std::size_t>(std::abs(last - first) / apart));
+    const auto most = static_cast<std::size_t>(std::abs(last - first) / apart);
+    std::vector<Tick> all;
+    const double step =
+        std::ceil((high - low) / static_cast<double>(std::max<std::size_t>(most, 1)));
+    for (double power = std::ceil(low / step) * step; log && power <= high; power += step)
+      all.push_back({std::pow(10, power), fmt::format("1e{:g}", power)});
+    return log ? all : ticks(low, high, most);
   }
 };
 
@@ -60,7 +68,7 @@ struct Axes {
 
   Axes(const std::vector<Series>& series, const LineChartOptions& options, double width,
        double height)
-      : x{.last = width}, y{.first = height, .last = 0} {
+      : x{.last = width}, y{.first = height, .last = 0, .log = options.y_log} {
     for (const Series& s : series) {
       check<ValueError>(s.xs.size() == s.ys.size(), "line_chart: '{}' has {} xs and {} ys", s.name,
                         s.xs.size(), s.ys.size());
@@ -72,15 +80,16 @@ struct Axes {
           ++missing.back();
           continue;
         }
-        y.include(s.ys[i]);
+        if (const double v = y.scaled(s.ys[i]); std::isfinite(v))
+          y.include(v);
       }
     }
     check<ValueError>(y.low <= y.high, "line_chart: there is no finite point");
     if (x.low == x.high)
       x.widen(0);
     const auto set_ends = [&] {
-      y.low = options.y_low.value_or(y.low);
-      y.high = options.y_high.value_or(y.high);
+      y.low = options.y_low ? y.scaled(*options.y_low) : y.low;
+      y.high = options.y_high ? y.scaled(*options.y_high) : y.high;
     };
     set_ends();
     const bool both = options.y_low && options.y_high;
@@ -211,9 +220,9 @@ std::string line_chart(const std::vector<Series>& series, const LineChartOptions
   constexpr double margin = 8;
   svg.add(
       "<svg x='{0:g}' width='{1:g}' height='{2:g}' viewBox='{0:g} 0 {1:g} {2:g}' class='plot' "
-      "data-width='{3:g}' data-x='{4} {5}' data-y='{6} {7}'>\n",
+      "data-width='{3:g}' data-x='{4} {5}' data-y='{6} {7}'{8}>\n",
       -margin, chart.x.last + 2 * margin, chart.y.first, chart.x.last, chart.x.low, chart.x.high,
-      chart.y.low, chart.y.high);
+      chart.y.low, chart.y.high, chart.y.log ? " data-log='y'" : "");
   for (std::size_t i = 0; i < series.size(); ++i)
     chart.line(i);
   svg.add("</svg>\n</g>\n");

@@ -35,8 +35,10 @@ std::vector<Tick> ticks(double low, double high, std::size_t about);
 struct LineChartOptions {
   std::string title = {}, x_label = {}, y_label = {};
   std::optional<double> y_low = {}, y_high = {};  ///< ends of the axis; points beyond are cut off
-  std::size_t width = 720, height = 360;          ///< of the plot, in pixels
-  std::size_t left = 0;  ///< the least width left of it, in pixels: aligns charts
+  bool y_log =
+      false;  ///< a logarithmic axis, with a tick at powers of ten; 0 and less are below it
+  std::size_t width = 720, height = 360;  ///< of the plot, in pixels
+  std::size_t left = 0;                   ///< the least width left of it, in pixels: aligns charts
 };
 
 /// A line per series, axes and a legend, which omits series without a name.  A y that is not finite

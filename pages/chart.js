@@ -28,8 +28,8 @@ class Chart {
   }
   x(value) { return ((value - this.x_ends[0]) / (this.x_ends[1] - this.x_ends[0])) * this.width; }
   y(value) {
-    const [low, high] = this.y_ends;
-    return this.height - ((value - low) / (high - low)) * this.height;
+    const [low, high] = this.y_ends, scaled = this.plot.dataset.log ? Math.log10(Math.max(value, 0)) : value;
+    return Math.min(1e5, this.height - ((scaled - low) / (high - low)) * this.height); // (the program's far, which a 0 is below a logarithmic axis)
   }
   // Hovering shows the numbers that the program has drawn.
   verify() {

@@ -108,7 +108,7 @@ const graph = {
     const node = nodes[row];
     const near = nodes[chosen].inputs.some((input) => input >> 1 === row && input >= 0) ? "input" : consumers[chosen].includes(row) ? "consumer" : "";
     return make("div", { class: `row ${row === chosen ? "chosen" : near} ${state(row)}`, role: "option", "aria-selected": String(row === chosen), id: `n${row}`, "data-node": row, onclick: () => choose(row) },
-      make("span", {}, guilty.has(row) ? make("span", { class: "bad", title: "its own backward is wrong" }, "✗ ") : "", make("code", {}, visible(node.op)), " ", make("span", { class: "soft" }, String(row + 1)), node.name ? make("span", { title: visible(node.name) }, ` ${visible(short_name(node.name))}`) : ""),
+      make("span", { title: title_of(row) }, guilty.has(row) ? make("span", { class: "bad", title: "its own backward is wrong" }, "✗ ") : "", make("code", {}, visible(node.op)), " ", make("span", { class: "soft" }, String(row + 1)), node.name ? make("span", { title: visible(node.name) }, ` ${visible(short_name(node.name))}`) : ""),
       make("span", { class: "soft shape" }, shape_text(node)),
       make("span", { class: "number value", title: "value" }, brief(node.value)),
       make("span", { class: "number gradient", title: "gradient" }, done(row) ? [wrong.has(row) ? make("span", { class: "bad" }, "✗ ") : "", `∂ ${brief(node.gradient)}`] : node.step !== undefined ? "·" : wrong.has(row) ? make("span", { class: "bad", title: "a gradient is missing" }, "✗") : ""));
@@ -257,6 +257,8 @@ function toggle() {
 
 // ---- start ----
 
+// The names of ops are shown whole, up to a share of the row.
+by_id("rows").style.setProperty("--op", `${nodes.reduce((most, node, i) => Math.max(most, `${visible(node.op)} ${i + 1}`.length), 12)}ch`);
 rows = new Rows(by_id("rows"), by_id("space"), graph);
 for (const layer of rows.layers) for (let i = layer.first; i <= layer.last; ++i) if (nodes[i].step !== undefined && !(layer.first_step <= nodes[i].step)) layer.first_step = nodes[i].step;
 by_id("slider").max = last_step;

@@ -69,6 +69,24 @@ std::string chart_html(const char* title, Curves curves) {
   }
 }
 
+// If the rates span decades, beside which the smaller could not be seen: draws their logarithms.
+// The ends of a warmup or a decay do not count.
+void use_decades(Curves& rates) {
+  double low = infinity, high = 0;
+  for (const Series& line : rates.lines) {
+    std::vector<double> ys = line.ys;
+    std::erase_if(ys, [](double y) { return !is_finite(y) || y <= 0; });
+    if (ys.empty())
+      continue;
+    std::ranges::sort(ys);
+    low = std::min(low, ys[ys.size() / 2]);
+    high = std::max(high, ys.back());
+  }
+  rates.options.y_log = high >= 10 * low;
+  rates.options.y_low =
+      rates.options.y_log ? low / 10 : 0;  // from 0 a nearly constant rate is level
+}
+
 }  // namespace
 
 bool Curves::empty() const {
@@ -113,9 +131,9 @@ Curves loss_curves(const std::vector<Run>& runs) {
 
 std::string charts_html(const std::vector<Run>& runs) {
   Curves rates = curves_of(runs, &Metrics::lr, "rate");
-  rates.options.y_low = 0;  // a nearly constant rate is a level line
+  use_decades(rates);
   return "<h2>Curves</h2>\n<div class=\"charts\">\n" + chart_html("Loss", loss_curves(runs)) +
-         chart_html("Learning rate", std::move(rates)) +
+         chart_html(rates.options.y_log ? "Learning rate, logarithmic" : "Learning rate", rates) +
          chart_html("Gradient norm, before clipping",
                     curves_of(runs, &Metrics::grad_norm, "norm")) +
          "</div>\n";

@@ -168,6 +168,17 @@ def hostile(folder):
         picture(page, "hostile")
 
 
+def long_names(folder):
+    for width in (1200, 1000, 700):
+        with browser.Page(folder / "long_names.html", width=width) as page:
+            op = page.js("return nodes.findIndex((n) => n.op === 'scaled_dot_product_attention')")
+            page.js("choose(arguments[0])", op)
+            cell = page.find(f"[data-node='{op}'] > span")
+            assert cell.text == f"scaled_dot_product_attention {op + 1}" and op > 100, cell.text
+            assert page.js("return arguments[0].scrollWidth <= arguments[0].clientWidth", cell), f"cut at a width of {width}"
+            picture(page, f"long_names_{width}")
+
+
 def large(folder):
     begin = time.monotonic()
     with browser.Page(folder / "large.html") as page:
@@ -232,7 +243,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         environment = dict(os.environ, XGRAD_PAGES=name)
         subprocess.run([sys.argv[1], "[.graph-pages]"], env=environment, check=True, stdout=subprocess.DEVNULL)
-        for test in (small, wrong, layers, hostile, large, limits):
+        for test in (small, wrong, layers, hostile, large, limits, long_names):
             test(pathlib.Path(name))
             print(f"{test.__name__}: ok", flush=True)
 

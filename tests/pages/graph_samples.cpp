@@ -80,6 +80,17 @@ GraphSample limits() {
           {.names = {{"w", w}, {"v", v}, {"x", x}}, .title = "What differences can tell"}};
 }
 
+// An op with a long name, after so many others that its number is long, too.
+GraphSample long_names() {
+  const Tensor w = leaf(0.9), x = normal({1, 2, 4}, 1).requires_grad_();
+  return {"long_names",
+          [=] {
+            const Tensor y = x * long_chain(w, 120);
+            return sum(scaled_dot_product_attention(y, y, y) * x);
+          },
+          {.names = {{"w", w}, {"x", x}}, .title = "Long names"}};
+}
+
 }  // namespace
 
 Tensor forgetful_product(const Tensor& a, const Tensor& b) {
@@ -104,7 +115,7 @@ Tensor long_chain(const Tensor& w, std::size_t nodes) {
 }
 
 std::vector<GraphSample> graph_samples() {
-  return {small(), wrong(), layers(), hostile_names(), large(), limits()};
+  return {small(), wrong(), layers(), hostile_names(), large(), limits(), long_names()};
 }
 
 void check_consistent(const pages::Graph& graph) {

@@ -22,11 +22,11 @@ NAME = "<b>run & 'name'"
 HOSTILE = "</script><script>document.title='taken'</script>\"'&<b>"
 
 
-def make_run(folder, steps, rate, config):
+def make_run(folder, steps, rate, config, lr=1e-3):
     folder.mkdir(parents=True)
     rows = []
     for i in range(steps):
-        row = {"step": i, "loss": 1.5 + 2.7 * math.exp(-rate * i) + 0.2 * math.sin(i * i), "lr": 1e-3 * min(1, (i + 1) / 100) * (1 - i / steps),
+        row = {"step": i, "loss": 1.5 + 2.7 * math.exp(-rate * i) + 0.2 * math.sin(i * i), "lr": lr * min(1, (i + 1) / 100) * (1 - i / steps),
                "grad_norm": 0.5 + 0.3 * math.cos(7 * i), "ms": 80 + 10 * math.sin(i)}
         if i % 250 == 249:
             row["val_loss"] = 1.6 + 2.5 * math.exp(-rate * i)
@@ -142,6 +142,22 @@ def look_at_comparison(path, rows):
             check_said(caption(page, 1), rows, {heads[0]: "lr"})
 
 
+def look_at_decades(path):
+    """Rates that differ by decades are both seen, on a logarithmic axis; other charts are as before."""
+    with browser.Page(path) as page:
+        assert page.checks()[1] > 4000, page.checks()
+        assert [plot.get_attribute("data-log") for plot in page.all("figure.chart svg.plot")] == [None, "y", None]
+        shoot(page, "compare-decades.png")
+        hover(page, 1, 0.25)
+        said = caption(page, 1)
+        rates = [float(rate) for rate in re.findall(r"run ([\d.e-]+)", said)]
+        places = page.js("return [...document.querySelectorAll('circle.point')].map((point) => Number(point.getAttribute('cy')))")
+        height = page.js("return Number(document.querySelectorAll('svg.plot')[1].getAttribute('height'))")
+        decades = abs(math.log10(rates[0] / rates[1]))
+        assert len(rates) == 2 and decades > 2.9, said
+        assert abs(places[0] - places[1]) > 0.4 * height and 0 < min(places) and max(places) < height, places
+
+
 def without_script(path):
     """All is there without scripts, too."""
     text = re.sub(r"<script\b.*?</script>", "", path.read_text(), flags=re.S)
@@ -171,7 +187,10 @@ def main():
     assert report.stat().st_size < 600_000, report.stat().st_size
     subprocess.run([program, "compare", hostile_name, work / "one/run", work / "two/run", "--out", work / "compare.html"],
                    capture_output=True, check=True)
+    make_run(work / "small/run", 2000, 0.001, recipe, lr=1e-6)
+    subprocess.run([program, "compare", work / "one/run", work / "small/run", "--out", work / "decades.html"], capture_output=True, check=True)
     look_at_report(report, rows)
+    look_at_decades(work / "decades.html")
     look_at_comparison(work / "compare.html", rows)
     without_script(report)
     print("pages: report", report.stat().st_size, "bytes, comparison", (work / "compare.html").stat().st_size, "bytes")
