@@ -300,12 +300,15 @@ Judgement Differences::refined(Weights weights, double analytic) {
                         : GradcheckReason::truncation;
     return result;
   }
-  // Within the smallest step it would change by more than its range, as sin(1e16): the last digit
-  // may be a period; or products of such numbers overflow.
+  // Within the smallest step it would change by more than its range.  Either the function is
+  // steep, as sin(1e16), where the last digit may be a period, or its range is the rounding of a
+  // constant, as of the sum of a layer norm, and the derivative is 0: of numbers up to 1e6 the
+  // latter.  Or products of such numbers overflow.
   const Slope& smallest = slopes.back();
   const double range = std::ranges::max(slopes, {}, &Slope::change).change;
-  if (range > 1e150 || (range > 0 && 100 * std::abs(analytic) * smallest.h > range &&
-                        100 * smallest.error * smallest.h > range)) {
+  const bool steep = range > 0 && 100 * std::abs(analytic) * smallest.h > range &&
+                     100 * smallest.error * smallest.h > range;
+  if (range > 1e150 || (steep && !tolerance_.finds_steep_ops && !lost(1e-4 * range, weights))) {
     result.reason = GradcheckReason::rounding;
     return result;
   }
@@ -332,10 +335,9 @@ Judgement Differences::refined(Weights weights, double analytic) {
   if (const auto found = kinks_nearby(weights, h, analytic, numeric))
     return *found;
   // (If the change is far smaller still, the numbers themselves are far smaller than 1.)
-  return {Verdict::wrong,
-          rounded && !lost(1e5 * apart * largest, weights) ? GradcheckReason::rounding
-                                                           : GradcheckReason::unknown,
-          numeric};
+  if (rounded && !lost(1e5 * apart * largest, weights))
+    return {Verdict::wrong, GradcheckReason::rounding, numeric};
+  return {Verdict::wrong, steep ? GradcheckReason::truncation : GradcheckReason::unknown, numeric};
 }
 
 // The slopes on both sides differ, by as much for smaller steps, or by more, as at a jump; the

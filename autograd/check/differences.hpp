@@ -31,6 +31,9 @@ struct Tolerance {
   /// Rounding may change a difference by so much: a derivative below ten times this is unchecked.
   double rounding = 0;
   bool eps_alone = false;  ///< the step of eps decides, by atol if need be
+  /// The caller looks for ops that run through their whole range within the smallest step: without
+  /// one, a function that changes by its rounding alone is constant.
+  bool finds_steep_ops = false;
 
   /// The same for a gradient whose largest element is `largest`: near atol or below, atol becomes
   /// rtol * largest, but at least the rounding of values / arguments.
@@ -64,9 +67,9 @@ enum class Verdict { right, wrong, unchecked };
 
 struct Judgement {
   Verdict verdict = Verdict::right;
-  /// A wrong verdict has not_finite, unknown, or rounding (intermediates of size 1 may lose as
-  /// much); an unchecked one kink, truncation (steep within every step), rounding (no digit left)
-  /// or not_finite.
+  /// A wrong verdict has not_finite, unknown, rounding (intermediates of size 1 may lose as much)
+  /// or truncation (constant up to rounding, if no op is steep); an unchecked one kink, truncation
+  /// (steep within every step), rounding (no digit left) or not_finite.
   GradcheckReason reason = GradcheckReason::none;
   double numeric = std::numeric_limits<double>::quiet_NaN();
   double left = 0, right = 0;  ///< the slopes at a kink; a small derivative, and its rounding
@@ -76,6 +79,7 @@ struct Judgement {
 };
 
 inline constexpr Judgement no_slope{Verdict::unchecked, GradcheckReason::not_finite};
+inline constexpr Judgement no_digit{Verdict::unchecked, GradcheckReason::rounding};
 
 /// Differences of a function along a line.  Its values are computed when they are first needed.
 class Differences {

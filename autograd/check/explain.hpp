@@ -54,6 +54,7 @@ struct OpCheck {
   std::size_t checked = 0, disagree = 0;  ///< elements of its inputs
   std::size_t unchecked = 0;              ///< of these, e.g. kinks; message names the first
   bool infinite = false;                  ///< some of them are infinite or NaN
+  bool steep = false;                     ///< some are steep, or rounding leaves no digit of them
   bool hooked = false;                    ///< a hook on the output changes the op's gradient
   double worst_error = 0;                 ///< largest |analytic - numeric| / max(1, |numeric|)
   std::size_t input = 0;                  ///< where the worst element is

@@ -369,6 +369,7 @@ class Check {
       Tolerance some =
           base.scaled(pair.largest, probe.scales[row], axis.size).with_rounding_of(in_row[row]);
       some.eps_alone = (std::isfinite(analytic) ? pair.wrong : pair.nan) >= most_judged;
+      some.finds_steep_ops = true;
       return some;
     };
     check_claims(probe, k, claims, {.tolerance = limits}, [&](const Finding& found) {
@@ -384,6 +385,9 @@ class Check {
         ++(std::isfinite(found.analytic) ? pair.wrong : pair.nan);
         if (found.reason == GradcheckReason::rounding)
           pair.rounded.insert(e);
+        // (Where eps alone decides, they are as those before.)
+        if (found.reason == GradcheckReason::truncation || pair.steep.size() >= most_judged)
+          pair.steep.insert(e);
       }
       if (found.verdict == Verdict::unchecked)
         add_unchecked(at, found.reason, found.because());
@@ -445,11 +449,34 @@ class Check {
     return false;
   }
 
+  // Differences below the rounding of the gradient's terms are right.  Whether others are left.
+  bool mark_rounded() {
+    GradientTerms terms(f_);
+    std::map<std::pair<std::size_t, std::size_t>, Doubles> rounding;  // of outputs' elements
+    bool wrong = false;
+    each_wrong([&](const Place& at, JudgedPair& pair, std::size_t element) {
+      Doubles& of = rounding[{at.i, at.j}];
+      if (of.empty()) {
+        const Tensor& y = terms.outputs()[at.i];
+        terms.gradients({y}, {one_hot(y, at.j)});
+        for (std::size_t k = 0; k < f_.leaves().size(); ++k)
+          of.push_back(terms.rounding(k));
+      }
+      if (std::abs(pair.analytic.data()[element] - pair.numeric.data()[element]) <= of[at.k])
+        pair.verdicts[element] = Verdict::right;
+      else
+        wrong = true;
+    });
+    return wrong;
+  }
+
   // If all ops are right, some elements that look wrong are unchecked: NaN from an infinite slope
   // of an op, along an element where an output has no slope either; numbers that rounding may hide;
   // and gradients that are right at nearby points, because ops take one side each of their kinks.
   // A wrong op is named.
   void mark_unchecked() {
+    if (!mark_rounded())
+      return;
     const SpecialPlaces places = special_places(f_, options_);
     for (auto& row : pairs_)
       for (JudgedPair& pair : row)
@@ -459,6 +486,8 @@ class Check {
     bool finite = false;
     std::vector<Place> excused;
     each_wrong([&](const Place& at, JudgedPair& pair, std::size_t element) {
+      if (places.steep && pair.steep.contains(element))
+        return add_unchecked(at, no_digit.reason, no_digit.because());
       if (places.ops > 1 && pair.rounded.contains(element))  // for a single op this proves nothing
         return add_unchecked(at, GradcheckReason::rounding,
                              "each op is right, and numbers of size 1 on the way lose as much");
@@ -567,7 +596,20 @@ class Check {
 
   // ---- zeros ----
 
-  // For each leaf, whether a random cotangent's gradient is not 0 if leaf k is normal.
+  // For each leaf, whether a random cotangent's gradient is not 0, up to rounding.
+  std::vector<bool> nonzero(Generator& generator) const {
+    std::vector<bool> found;
+    GradientTerms terms(f_);
+    std::vector<Tensor> cotangents;
+    for (const Tensor& y : terms.outputs())
+      cotangents.push_back(random_signed(y.shape(), generator));
+    terms.gradients(terms.outputs(), cotangents);
+    for (std::size_t k = 0; k < f_.leaves().size(); ++k)
+      found.push_back(!terms.is_zero(k));
+    return found;
+  }
+
+  // The same if leaf k is normal.
   std::vector<bool> nonzero_where(std::size_t k, std::uint64_t seed) const {
     Generator generator(seed);
     const Tensor& x = f_.leaves()[k].x;
@@ -578,19 +620,11 @@ class Check {
     Point there(f_.leaves().size());
     there[k] = std::move(normal);
     const Moved moved(f_.leaves(), std::move(there));
-    std::vector<bool> nonzero(f_.leaves().size());
     try {
-      const auto outputs = f_.with_graph();
-      std::vector<Tensor> cotangents;
-      for (const Tensor& y : outputs)
-        cotangents.push_back(random_signed(y.shape(), generator));
-      const auto found = gradients(outputs, f_.tensors(), cotangents, {});
-      for (std::size_t other = 0; other < found.size(); ++other)
-        if (found[other].defined())
-          nonzero[other] = scale_of(elements(found[other])) > 0;
+      return nonzero(generator);
     } catch (const std::exception&) {  // f does not accept such values
+      return std::vector<bool>(f_.leaves().size());
     }
-    return nonzero;
   }
 
   // Counts the zeros of each input.  A Jacobian of zeros would agree with a constant function:
@@ -602,10 +636,15 @@ class Check {
     };
     const auto open = [&](const GradcheckZeros& z) { return all_zero(z) && z.nonzero_at.empty(); };
     const auto& leaves = f_.leaves();
-    for (const CheckedLeaf& leaf : leaves) {
-      GradcheckZeros z{leaf.position, leaf.name};
-      for (const GradcheckPair& pair : report_.pairs)
-        if (pair.input == leaf.position) {
+    Generator generator(options_.seed);
+    const std::vector<bool> here =
+        report_.ok ? nonzero(generator) : std::vector<bool>(leaves.size(), true);
+    for (std::size_t k = 0; k < leaves.size(); ++k) {
+      GradcheckZeros z{leaves[k].position, leaves[k].name};
+      for (GradcheckPair& pair : report_.pairs)
+        if (pair.input == z.input) {
+          if (!here[k])
+            pair.zeros = pair.elements - pair.unchecked;
           z.zeros += pair.zeros;
           z.elements += pair.elements;
         }

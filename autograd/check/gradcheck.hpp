@@ -77,7 +77,8 @@ struct GradcheckPair {
   std::size_t elements = 0;   ///< compared
   std::size_t disagree = 0;   ///< of these
   std::size_t unchecked = 0;  ///< of these
-  std::size_t zeros = 0;      ///< of those compared: analytic is 0, and numeric agrees
+  std::size_t zeros = 0;      ///< of those compared: analytic is 0, and numeric agrees; all of a
+                              ///< Jacobian that is below the rounding of its terms
   double worst_error = 0;     ///< largest |analytic - numeric| / max(1, |numeric|)
   /// The element with the largest error / max(1, |numeric|), among disagreeing ones if there are
   /// any.
@@ -148,6 +149,10 @@ struct GradcheckReport {
 /// ops take one side each of their kinks, and the sum may be no derivative.  A gradient that is
 /// infinite or NaN because of an op's slope is unchecked if f has no slope along that element
 /// either, and wrong if f is smooth: where(mask, sqrt(x), 0) needs sqrt(where(mask, x, 1)).
+///
+/// An output that changes by its rounding alone, as the sum of a softmax, is constant: its
+/// derivative is 0, unless an op of f is as steep as sin at 1e16.  A gradient is a sum over paths,
+/// and agrees if it differs by less than the rounding of its largest term.
 ///
 /// Costs two calls of f for each element of the inputs and two backward runs for each element of
 /// the outputs, and 16 bytes for each element of the Jacobian; more calls if the step of eps is not

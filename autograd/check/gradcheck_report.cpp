@@ -181,7 +181,8 @@ Maybe spurious(const Jacobians& numbers) {
     return {};
   return finding(Reason::spurious,
                  "a gradient where the function does not change: it does not use these elements, "
-                 "or goes in steps (a round, a comparison): {}",
+                 "goes in steps (a round, a comparison), or is constant, as the sum of a softmax: "
+                 "{}",
                  numbers.pattern());
 }
 

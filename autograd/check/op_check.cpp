@@ -189,6 +189,7 @@ class OpChecker {
     check_.disagree = found_.disagree;
     check_.unchecked = found_.unchecked;
     check_.infinite = found_.infinite;
+    check_.steep = found_.steep;
     check_.worst_error = found_.worst_error;
     if (check_.verdict == OpVerdict::right && found_.unchecked > 0)
       check_.message = fmt::format("{} of {} elements unchecked: {}", found_.unchecked,
@@ -511,12 +512,61 @@ SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& o
       found.wrong = fmt::format("op {}, {}: {}", number, in_scope(op), op.message);
       return found;
     }
+    found.steep = found.steep || op.steep;
     if (op.infinite && found.infinite.empty())
       found.infinite = fmt::format("op {}, {}", number, op.op);
     found.kink = found.kink || (event.output.requires_grad() && at_kink(RecordedOp(event).probe()));
   }
   found.ops = number;
   return found;
+}
+
+GradientTerms::GradientTerms(const CheckedFunction& f) : f_(f) {
+  const Trace trace;
+  outputs_ = f.with_graph();
+  for (const Event& event : trace.events())
+    if (event.output.requires_grad())
+      made_.insert_or_assign(event.output.identity().node.get(), event.output);
+}
+
+std::vector<Tensor> GradientTerms::gradients(const std::vector<Tensor>& outputs,
+                                             const std::vector<Tensor>& cotangents) {
+  sizes_.clear();
+  last_ = detail::gradients(outputs, f_.tensors(), cotangents, {.retain_graph = true},
+                            [&](const Node& node, const Tensor& gradient) {
+                              sizes_[&node] = scale_of(elements(gradient));
+                            });
+  return last_;
+}
+
+double GradientTerms::rounding(std::size_t k) {
+  double largest = 0;
+  for (const auto& [node, size] : sizes_) {
+    const auto made = made_.find(node);
+    if (made == made_.end() || size == 0)
+      continue;
+    const auto [way, is_new] = ways_.try_emplace(node, f_.leaves().size());
+    if (is_new) {
+      Generator generator(0);
+      const Tensor& y = made->second;
+      const Tensor v = like(y, elements(random_signed(y.shape(), generator)));
+      try {
+        const auto found = detail::gradients({y}, f_.tensors(), {v}, {.retain_graph = true});
+        for (std::size_t leaf = 0; leaf < found.size(); ++leaf)
+          way->second[leaf] = scale_of(or_zeros(found[leaf], 0));
+      } catch (const std::exception&) {  // a formula that takes some cotangents alone
+      }
+    }
+    if (const double term = size * way->second[k]; std::isfinite(term))
+      largest = std::max(largest, term);
+  }
+  return 64 * 0x1p-53 * largest;
+}
+
+bool GradientTerms::is_zero(std::size_t k) {
+  const double size = scale_of(or_zeros(last_[k], 0));
+  const auto steeper = [&](const auto& of) { return of.second > 1e9 * size; };
+  return size == 0 || (std::ranges::any_of(sizes_, steeper) && size <= rounding(k));
 }
 
 std::string float32_op(const CheckedFunction& f) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <unordered_map>
 #include <vector>
 #include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/check/probe.hpp>
@@ -60,6 +61,7 @@ struct SpecialPlaces {
   std::string wrong;     ///< "op 2, mine: its backward is wrong: ...", then alone
   std::string infinite;  ///< "op 3, sqrt", the first infinite or NaN place
   bool kink = false;     ///< an op is at a kink
+  bool steep = false;    ///< differences of an op have no digit left, or never settle
   std::size_t ops = 0;
 };
 SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& options);
@@ -67,6 +69,31 @@ SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& o
 /// The first op of a run that rounds numbers to float32, in a float32 Tensor or, in its own loop,
 /// in a float64 one.  Empty if there is none.
 std::string float32_op(const CheckedFunction& f);
+
+/// Gradients of a function, and the rounding of the terms of which they are sums: the gradient of
+/// the sum of a softmax is 1e-17 although it is 0.
+class GradientTerms {
+ public:
+  /// Runs the function.  Refers to it.
+  explicit GradientTerms(const CheckedFunction& f);
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+  /// d sum(outputs * cotangents) / d leaves, of some of the outputs.
+  std::vector<Tensor> gradients(const std::vector<Tensor>& outputs,
+                                const std::vector<Tensor>& cotangents);
+  /// By how much rounding may change the last gradient of leaf k: 64 units in the last place of its
+  /// largest term.  An op's term is as large as the leaf's gradient for a random cotangent of the
+  /// op's output that is as large as the output's own gradient.
+  double rounding(std::size_t k);
+  /// Whether rounding alone may give the last gradient of leaf k.
+  bool is_zero(std::size_t k);
+
+ private:
+  const CheckedFunction& f_;
+  std::vector<Tensor> outputs_, last_;
+  std::unordered_map<const Node*, Tensor> made_;   // the outputs of ops
+  std::unordered_map<const Node*, Doubles> ways_;  // the leaves' gradients for cotangents of size 1
+  std::unordered_map<const Node*, double> sizes_;  // of the last gradients
+};
 
 // ---- parts of a function that its graph does not show ----
 

@@ -136,6 +136,8 @@ void Findings::add(const Finding& found) {
   if (found.verdict == Verdict::unchecked) {
     infinite =
         infinite || found.reason == GradcheckReason::not_finite || !std::isfinite(found.analytic);
+    steep = steep || found.reason == GradcheckReason::truncation ||
+            found.reason == GradcheckReason::rounding;
     if (unchecked++ == 0)
       because = found.because();
     return;

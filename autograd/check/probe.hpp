@@ -103,6 +103,7 @@ struct Finding : Judgement {
 struct Findings {
   std::size_t checked = 0, disagree = 0, unchecked = 0;
   bool infinite = false;     ///< some of the unchecked are at an infinite or NaN place
+  bool steep = false;        ///< some of them are steep, or rounding leaves no digit of them
   std::string because = {};  ///< why the first unchecked one is
   double worst_error = 0;    ///< of those that are not unchecked
   Finding worst = {};        ///< of those that disagree or, if none does, of all
@@ -239,6 +240,7 @@ struct JudgedPair {
   double largest = 0;              ///< of the analytic ones
   Tolerance tolerance = {};
   std::set<std::size_t> rounded = {};  ///< wrong elements that may be rounding
+  std::set<std::size_t> steep = {};    ///< wrong elements, unless an op is steep
   std::string infinite = {};           ///< "op 2, sqrt", with an infinite or NaN slope
   std::string wrong_op = {};           ///< "op 2, mine: its backward is wrong: ..."
 };

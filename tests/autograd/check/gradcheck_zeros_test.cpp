@@ -1,6 +1,7 @@
 // Jacobians that agree because they are all 0.
 
 #include <xgrad/autograd/check/gradcheck.hpp>
+#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 
 #include "helpers/catch.hpp"
@@ -54,6 +55,39 @@ TEST_CASE("gradcheck offers a better input where all of a Jacobian is 0", "[grad
                  !ContainsSubstring("in input 0"));
   CHECK_THAT(gradgradcheck([](const Inputs& in) { return pow(relu(in[0]), 2); }, {x}).message,
              ContainsSubstring("in input 0 (16 of 16 elements), cotangent (16 of 16 elements)"));
+}
+
+TEST_CASE("gradcheck: a Jacobian below the rounding of its terms is 0, here and elsewhere",
+          "[gradcheck][zeros]") {
+  const auto sum_of = [](double factor) {
+    return [factor](const Inputs& in) {
+      const Tensor p = record(
+          "mine", {in[0]}, [](std::span<const Tensor> v) { return softmax(v[0], -1); },
+          [factor, x = Saved(in[0])](Context& ctx) {
+            const Tensor y = softmax(x.tensor(), -1), g = ctx.gradient() * factor;
+            ctx.add(0, y * (g - sum(g * y, {-1}, true)));
+          });
+      return sum(p);
+    };
+  };
+  const auto normed = [](const Inputs& in) { return sum(layer_norm(in[0], {4}) * 1e3); };
+  for (std::uint64_t seed = 0; seed < 40; ++seed)
+    for (const TensorFunction& f :
+         {TensorFunction(sum_of(1)), TensorFunction(sum_of(10)), TensorFunction(normed)})
+      for (const bool fast : {false, true}) {
+        const auto report =
+            gradcheck(f, {normal({3, 4}, seed).requires_grad_()}, {.fast_mode = fast});
+        INFO(seed << ": " << report.message);
+        CHECK(report.zeros.at(0).zeros == report.zeros[0].elements);
+        CHECK(report.pairs.at(0).zeros == report.pairs[0].elements);
+        CHECK_THAT(report.message, ContainsSubstring("is 0, which proves little: it stays 0"));
+      }
+  // Small, but far above the rounding of its terms.
+  for (const double scale : {1e-20, 1e-12, 1e12})
+    CHECK_THAT(gradcheck([scale](const Inputs& in) { return sum(exp(in[0]) * scale); },
+                         {normal({3, 4}, 1).requires_grad_()})
+                   .message,
+               !ContainsSubstring("little"));
 }
 
 TEST_CASE("gradcheck names the expert that got no tokens", "[gradcheck][zeros]") {

@@ -267,6 +267,17 @@ TEST_CASE("verdicts: an entropy of sure guesses, where rounding takes more than 
         });
     return -sum(terms, {-1});
   };
+  for (const double surer : {30, 40, 50, 100, 300}) {  // differences are far below 1e-16
+    const Tensor x = leaf({surer, 0, -3});
+    const auto f = [&](const Tensor& at) { return entropy(at, 1, false); };
+    INFO(surer);
+    for (const bool fast : {false, true}) {
+      CHECK(gradcheck(f, {x}, {.fast_mode = fast}));
+      CHECK(gradgradcheck(f, {x}, {.fast_mode = fast}));
+    }
+    CHECK(explain_gradient(f, {x}, {.second_order = true}));
+    CHECK_THAT(eps_sweep(f, {x}).conclusion, !ContainsSubstring("wrong"));
+  }
   for (const double sure : {10, 20, 25, 28}) {
     const Tensor x = leaf({sure, 0});
     INFO(sure);
@@ -274,6 +285,142 @@ TEST_CASE("verdicts: an entropy of sure guesses, where rounding takes more than 
     CHECK_FALSE(gradcheck([&](const Tensor& at) { return entropy(at, 2, false); }, {x}));
     CHECK_FALSE(gradcheck([&](const Tensor& at) { return entropy(at, 1, true); }, {x}));
   }
+}
+
+namespace {
+
+// f with its own gradient or, if `wrong`, with that of a backward that forgets terms.
+Tensor forgetful(bool wrong, const Tensor& x, Tensor (*f)(const Tensor&),
+                 Tensor (*factor)(const Tensor&)) {
+  return wrong ? record(
+                     "planted", {x}, [f](std::span<const Tensor> v) { return f(v[0]); },
+                     [factor, x = Saved(x)](Context& ctx) {
+                       ctx.add(0, ctx.gradient() * factor(x.tensor()));
+                     })
+               : f(x);
+}
+
+// Without the gradient of x, if `wrong`: then each op is right, and the whole is not.
+Tensor detached(bool wrong, const Tensor& x) { return wrong ? x.detach() : x; }
+Tensor softmax_rows(const Tensor& x) { return softmax(x, -1); }
+Tensor ones_as(const Tensor& x) { return ones_like(x); }
+Tensor log_softmax_rows(const Tensor& x) { return log_softmax(x, -1); }
+Tensor layer_norm_rows(const Tensor& x) { return layer_norm(x, {4}); }
+Tensor reciprocal_deviations(const Tensor& x) { return rsqrt(var(x, {-1}, 0, true) + 1e-5); }
+Tensor rms_norm_rows(const Tensor& x) { return rms_norm(x, {4}, {}, 1e-30); }
+Tensor reciprocal_roots(const Tensor& x) { return rsqrt(mean(x * x, {-1}, true)); }
+
+// Numbers whose sum is constant.
+struct ConstantSum {
+  const char* name;
+  Tensor (*f)(bool wrong, const Tensor& x);
+};
+constexpr ConstantSum constant_sums[] = {
+    {"layer_norm",
+     [](bool wrong, const Tensor& x) {
+       return forgetful(wrong, x, layer_norm_rows, reciprocal_deviations);
+     }},
+    {"squares of rms_norm",
+     [](bool wrong, const Tensor& x) {
+       return square(forgetful(wrong, x, rms_norm_rows, reciprocal_roots));
+     }},
+    {"softmax",
+     [](bool wrong, const Tensor& x) { return forgetful(wrong, x, softmax_rows, softmax_rows); }},
+    {"exp of log_softmax",
+     [](bool wrong, const Tensor& x) {
+       return exp(forgetful(wrong, x, log_softmax_rows, ones_as));
+     }},
+    {"squares of a standardised column",
+     [](bool wrong, const Tensor& x) {
+       return square((x - mean(x, {0}, true)) / detached(wrong, xgrad::std(x, {0}, 1, true)));
+     }},
+    {"batch norm",
+     [](bool wrong, const Tensor& x) {
+       return (x - detached(wrong, mean(x, {0}, true))) * rsqrt(var(x, {0}, 0, true) + 1e-5);
+     }},
+    {"a softmax of one's own",
+     [](bool wrong, const Tensor& x) { return exp(x) / detached(wrong, sum(exp(x), {-1}, true)); }},
+    {"squares of weight-normed rows",
+     [](bool wrong, const Tensor& x) {
+       return square(x / detached(wrong, vector_norm(x, 2, {-1}, true)));
+     }},
+    {"squares of sine and cosine",
+     [](bool wrong, const Tensor& x) { return square(sin(x)) + square(detached(wrong, cos(x))); }},
+};
+
+}  // namespace
+
+TEST_CASE("verdicts: outputs that are constant up to rounding", "[verdicts]") {
+  // The sum; a large one; and as a part of the output.
+  const std::function<Tensor(const Tensor& y, const Tensor& x)> ways[] = {
+      [](const Tensor& y, const Tensor&) { return sum(y); },
+      [](const Tensor& y, const Tensor&) { return sum(y * 1e3) + 5.0; },
+      [](const Tensor& y, const Tensor& x) {
+        return cat({reshape(sum(y), {1}), exp(select(x, 0, 1))}, 0);
+      }};
+  std::size_t tried = 0;
+  std::vector<std::string> missed, blamed_ones;
+  for (const auto& [name, f] : constant_sums)
+    for (const auto& way : ways)
+      for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        if (++tried % stride != 0)
+          continue;
+        const Tensor x = normal({3, 4}, seed).requires_grad_();
+        const auto right = [&, f = f](const Tensor& at) { return way(f(false, at), at); };
+        const auto wrong = [&, f = f](const Tensor& at) { return way(f(true, at), at); };
+        const auto told = [&, name = name](const std::string& message) {
+          return fmt::format("{}, way {}, seed {}: {}", name, &way - ways, seed, message);
+        };
+        for (const bool fast : {false, true})
+          if (const auto report = gradcheck(wrong, {x}, {.fast_mode = fast}); report)
+            missed.push_back(told(report.message));
+        if (const auto report = gradcheck(right, {x}, {.strict = true}); !report)
+          blamed_ones.push_back(told(report.message));
+        if (seed >= 4)
+          continue;
+        if (const auto found = explain_gradient(wrong, {x}); found || found.whole)
+          missed.push_back(told(found.message));
+        if (const auto found = eps_sweep(wrong, {x}); found.conclusion.starts_with("right"))
+          missed.push_back(told(found.conclusion));
+        if (const auto found = explain_gradient(right, {x}, {.second_order = true}); !found)
+          blamed_ones.push_back(told(found.message));
+      }
+  std::cout << fmt::format("{} constant outputs, {} mistakes missed, {} blamed\n", tried / stride,
+                           missed.size(), blamed_ones.size());
+  CHECK(missed == std::vector<std::string>{});
+  CHECK(blamed_ones == std::vector<std::string>{});
+}
+
+TEST_CASE("verdicts: second derivatives of outputs that are constant up to rounding",
+          "[verdicts]") {
+  // The gradient of a softmax has itself a backward, which is right or forgets terms.
+  const auto backward = [](const Tensor& g, const Tensor& p) {
+    return p * (g - sum(g * p, {-1}, true));
+  };
+  const auto sum_of_softmax = [&](const Tensor& at, bool wrong) {
+    return sum(record(
+        "planted", {at}, [](std::span<const Tensor> v) { return softmax(v[0], -1); },
+        [=, x = Saved(at)](Context& ctx) {
+          const Tensor g = ctx.gradient(), p = softmax(x.tensor(), -1);
+          ctx.add(0, record(
+                         "its gradient", {g, p},
+                         [=](std::span<const Tensor> v) { return backward(v[0], v[1]); },
+                         [=, g = Saved(g), p = Saved(p)](Context& inner) {
+                           const Tensor u = inner.gradient(), gp = g.tensor(), q = p.tensor();
+                           inner.add(0, backward(u, q));
+                           const Tensor of_p = u * gp - u * sum(gp * q, {-1}, true);
+                           inner.add(1, wrong ? u * gp : of_p - gp * sum(u * q, {-1}, true));
+                         }));
+        }));
+  };
+  for (std::uint64_t seed = 0; seed < 40; ++seed)
+    for (const bool wrong : {false, true})
+      for (const bool fast : {false, true}) {
+        const auto f = [&](const Tensor& at) { return sum_of_softmax(at, wrong); };
+        const Tensor x = normal({3, 4}, seed).requires_grad_();
+        CHECK(gradcheck(f, {x}, {.fast_mode = fast}));
+        CHECK(gradgradcheck(f, {x}, {.fast_mode = fast}).ok == !wrong);
+      }
 }
 
 TEST_CASE("verdicts: hooks, errors of other libraries, elements beyond the sample", "[verdicts]") {
