@@ -12,6 +12,7 @@
 #include <string_view>
 #include <type_traits>
 #include <xgrad/autograd/fork.hpp>
+#include <xgrad/autograd/per_thread.hpp>
 #include <xgrad/autograd/sanitizers.hpp>
 
 namespace xgrad {
@@ -128,23 +129,19 @@ SizeClass small_class(std::size_t bytes) {
   return {index, rounded};
 }
 
-// Null before the cache is made and after it is destroyed: Tensors with static storage outlive the
-// main thread's thread_local objects.
-thread_local Cache* cache = nullptr;
-thread_local bool cache_is_dead = false;
+// Null before the cache is made and after it is destroyed.
+thread_local constinit Cache* cache = nullptr;
 
 Cache::~Cache() {
   cache = nullptr;
-  cache_is_dead = true;
   shrink(0);
 }
 
-[[gnu::noinline]] Cache* new_cache() {
-  if (!cache_is_dead) {
-    thread_local Cache mine;
-    cache = &mine;
-  }
-  return cache;
+// Null if the memory for a cache cannot be had.
+[[gnu::noinline]] Cache* new_cache() noexcept try {
+  return cache = &detail::per_thread<Cache>();
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 Cache* live_cache() { return cache != nullptr ? cache : new_cache(); }
 

@@ -12,12 +12,14 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/fork.hpp>
 #include <xgrad/autograd/graph.hpp>
+#include <xgrad/autograd/per_thread.hpp>
 
 namespace xgrad {
 
 namespace {
 
-thread_local std::string path;
+// The path of this thread's scopes.
+std::string& path() { return detail::per_thread<std::string, Scope>(); }
 
 // A snapshot of the value and the place in the graph, which an update() of x does not change.
 Tensor as_it_is(const Tensor& x) { return x.defined() ? Saved(x).tensor() : Tensor(); }
@@ -106,17 +108,18 @@ std::string to_string(const std::vector<Trace::Event>& events, const std::vector
   return table;
 }
 
-const std::string& Scope::current() { return path; }
+const std::string& Scope::current() { return path(); }
 
 void Scope::enter(std::string_view name) {
-  length_before_ = path.size();
+  std::string& whole = path();
+  length_before_ = whole.size();
   entered_ = true;
-  if (!path.empty())
-    path += '.';
-  path += name;
+  if (!whole.empty())
+    whole += '.';
+  whole += name;
 }
 
-void Scope::leave() noexcept { path.resize(length_before_); }
+void Scope::leave() noexcept { path().resize(length_before_); }
 
 namespace {
 
@@ -124,7 +127,11 @@ using Clock = std::chrono::steady_clock;
 
 std::mutex profile_mutex;  // guards all below
 const detail::RenewedInChild<profile_mutex> renewed_mutex;
-std::vector<Profile::Event> recorded;
+// Never destroyed: a Profile with static storage may still need it.
+std::vector<Profile::Event>& recorded() {
+  static auto& events = *new std::vector<Profile::Event>;
+  return events;
+}
 double profile_begin = 0;  // microseconds
 
 thread_local constinit detail::Timed* innermost = nullptr;
@@ -144,7 +151,7 @@ std::size_t thread_number() {
 Profile::Profile() {
   const std::lock_guard lock(profile_mutex);
   check<ValueError>(!detail::profiling.load(), "Profile: there is one already");
-  recorded.clear();
+  recorded().clear();
   profile_begin = microseconds();
   detail::profiling.store(true);
 }
@@ -153,7 +160,7 @@ Profile::~Profile() { detail::profiling.store(false); }
 
 std::vector<Profile::Event> Profile::events() const {
   const std::lock_guard lock(profile_mutex);
-  return recorded;
+  return recorded();
 }
 
 void detail::Timed::start(std::string_view name) {
@@ -187,7 +194,7 @@ void detail::Timed::stop() noexcept {
     if (profiling.load() && event_->begin >= profile_begin) {  // skips events of an earlier Profile
       event_->begin -= profile_begin;
       event_->end -= profile_begin;
-      recorded.push_back(std::move(*event_));
+      recorded().push_back(std::move(*event_));
     }
   } catch (const std::exception&) {  // out of memory: only this event is lost
   }

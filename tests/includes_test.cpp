@@ -41,7 +41,7 @@ const std::vector<Layer> layers = {
 // The layer of a path below the project's folder; usually its folder's name.
 std::string layer_of(const std::string& path) {
   static const std::regex base(
-      "autograd/(memory|shape|buffer|threads|error|fail|fork|sanitizers)\\..*");
+      "autograd/(memory|shape|buffer|threads|error|fail|fork|per_thread|sanitizers)\\..*");
   if (std::regex_match(path, base))
     return "base";
   if (path == "autograd/custom_op.hpp")  // collects headers for users, as xgrad.hpp does

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <xgrad/autograd/check/describe.hpp>
@@ -25,10 +26,10 @@ namespace detail {
 namespace {
 
 bool is_view(std::string_view op) {
-  static const std::set<std::string_view> views = {
-      "reshape", "flatten", "squeeze", "unsqueeze", "narrow",    "select", "slice",
-      "split",   "chunk",   "index",   "expand",    "transpose", "permute"};
-  return views.contains(op);
+  constexpr std::string_view views[] = {"reshape", "flatten",   "squeeze", "unsqueeze", "narrow",
+                                        "select",  "slice",     "split",   "chunk",     "index",
+                                        "expand",  "transpose", "permute"};
+  return std::ranges::find(views, op) != std::end(views);
 }
 
 // A value has one identity, however many handles it has.

@@ -7,6 +7,7 @@
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/kernels/lines.hpp>
 #include <xgrad/autograd/kernels/parallel.hpp>
+#include <xgrad/autograd/per_thread.hpp>
 
 namespace xgrad::kernels {
 namespace {
@@ -33,7 +34,7 @@ std::size_t scratch_stride(std::size_t s) {
 // This thread's memory, reused for its next item.
 template <class T>
 T* scratch(std::size_t n) {
-  thread_local std::vector<T, Allocator<T>> memory;
+  auto& memory = detail::per_thread<std::vector<T, Allocator<T>>, struct AttentionScores>();
   if (memory.size() < n)
     memory.resize(n);
   return memory.data();

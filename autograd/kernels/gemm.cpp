@@ -14,6 +14,7 @@
 #include <xgrad/autograd/kernels/parallel.hpp>
 #include <xgrad/autograd/kernels/simd.hpp>
 #include <xgrad/autograd/memory.hpp>
+#include <xgrad/autograd/per_thread.hpp>
 
 // (a separate block, so that the formatter does not sort it)
 #include <xflens/cxxblas/cxxblas.cxx>
@@ -307,7 +308,7 @@ void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x
   };
   if (m > few) {
     parallel_for(n, rows_of(131'072), [&](std::size_t begin, std::size_t end) {
-      thread_local Scratch tile;
+      auto& tile = detail::per_thread<Scratch, struct Tile>();
       const std::size_t size = (end - begin) * stride;
       tile.resize(std::max(tile.size(), size));
       for (std::size_t i = 0; i < size; ++i)
@@ -317,7 +318,7 @@ void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x
     });
     return;
   }
-  thread_local Scratch ordered;
+  auto& ordered = detail::per_thread<Scratch, struct Ordered>();
   ordered.resize(std::max(ordered.size(), m * stride));
   for (std::size_t i = 0; i < m; ++i)
     put_in_order(k, x + i * k, stride, ordered.data() + i * stride);
