@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -16,7 +17,14 @@ using Function = std::function<Tensor(const Inputs&)>;
 
 // Records the nodes that ops make.
 struct NodeRecorder final : Observer {
+  static inline thread_local constinit NodeRecorder* innermost = nullptr;
   std::unordered_set<const Node*> made;
+  NodeRecorder* const outer = std::exchange(innermost, this);
+
+  NodeRecorder() = default;
+  NodeRecorder(const NodeRecorder&) = delete;
+  NodeRecorder& operator=(const NodeRecorder&) = delete;
+  ~NodeRecorder() override { innermost = outer; }
   void on_forward(std::string_view, std::span<const Tensor>, const Tensor& y,
                   const Forward&) override {
     made.insert(y.identity().node.get());
@@ -165,7 +173,8 @@ struct RecomputeFormula {
 Tensor checkpoint(const Function& f, const Inputs& inputs) {
   check_function(f, "checkpoint");
   const Mode mode = Mode::current();
-  auto* const outer = dynamic_cast<NodeRecorder*>(mode.observer);
+  // (No dynamic_cast: a program without RTTI may have observers of its own.)
+  auto* const outer = mode.observer == NodeRecorder::innermost ? NodeRecorder::innermost : nullptr;
   if (!mode.grad_enabled || mode.decompose || (mode.observer != nullptr && outer == nullptr))
     return f(inputs);
   const Generator before = default_generator();

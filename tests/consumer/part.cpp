@@ -20,6 +20,22 @@ static Tensor cube(const Tensor& x) {
       partial<Uses::A>([](const auto& g, const auto& a) { return g * (c(a, 3) * a * a); }));
 }
 
+// A user's observer, which may have no RTTI.
+struct Count final : Observer {
+  int ops = 0;
+  void on_forward(std::string_view, std::span<const Tensor>, const Tensor&,
+                  const Forward&) override {
+    ++ops;
+  }
+  void on_backward(const Node&, std::size_t, const Tensor&) override {}
+};
+static int ops_of_checkpoint(const nn::Sequential& net) {
+  Count count;
+  const ModeGuard guard({true, &count});
+  checkpoint(net, ones({1, 2}));
+  return count.ops;
+}
+
 extern "C" int part() {
   manual_seed(1);
   Net net;
@@ -35,6 +51,9 @@ extern "C" int part() {
     loss.backward();
     optimizer.step();
   }
+  const nn::Sequential layers{nn::Linear(2, 3), nn::Tanh{}};
+  if (ops_of_checkpoint(layers) != 2 || layers.at<nn::Linear>(0).weight.size(0) != 3)
+    return 1;
   // The array crosses the boundary between differently compiled code: allocator, alignment and
   // layout must agree.
   Tensor a = randn({64, 33});
