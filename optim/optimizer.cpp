@@ -95,7 +95,7 @@ void Optimizer::step() {
                         name_, name);
     std::erase(names, "step");
     while (entry.state.size() < names.size())
-      entry.state.push_back(zeros_like(p));
+      entry.state.push_back(full_like(p, initial_state(entry.group)));
     for (Tensor& x : entry.state)
       if (x.dtype() != p.dtype())  // the parameter has been converted
         x = x.to(p.dtype());
@@ -150,7 +150,7 @@ OptimizerState Optimizer::state_dict() const {
     const std::string prefix = fmt::format("state.{}.", entry.param);
     std::size_t i = 0;
     for (const std::string& name : state_names(entry.group, params_[entry.param]))
-      if (entry.steps == 0)
+      if (entry.steps == 0 && entry.state.empty())
         continue;
       else if (name == "step")
         state.numbers.emplace_back(prefix + name, entry.steps);
@@ -230,8 +230,6 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
                                            name, to_string(x.shape()), to_string(p.shape())));
           entry.state.push_back(x.detach().to(p.dtype()));
         }
-      if (entry.steps == 0)  // PyTorch's Adagrad has a state before its first step
-        entry.state.clear();
     }
     for (const auto& [name, tensor] : tensors)
       problems.push_back("unexpected: " + name);

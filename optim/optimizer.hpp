@@ -32,8 +32,8 @@ struct Option {
 /// A parameter with a gradient, as passed to an optimizer.
 struct Parameter {
   Tensor value, gradient;
-  std::vector<Tensor>& state;  ///< in the order of state_names(), at first zeros of value's shape;
-                               ///< update() may assign others
+  std::vector<Tensor>& state;  ///< in the order of state_names(), at first zeros of value's shape,
+                               ///< or filled with initial_state(); update() may assign others
   std::size_t step;            ///< 1, 2, ...: counts steps in which it had a gradient
 };
 
@@ -64,7 +64,7 @@ class Optimizer {
   void set_learning_rate(double lr, std::size_t group);
 
   /// A snapshot: later steps do not change it.  Parameters that have not been stepped have no
-  /// state.
+  /// state, unless one was loaded.
   OptimizerState state_dict() const;
   /// Sets state and options.  If anything is missing or unexpected, or has another shape, one
   /// ValueError lists it all and nothing has changed.  Values of the other dtype are converted.
@@ -89,6 +89,7 @@ class Optimizer {
   virtual std::vector<std::string> state_names(std::size_t group, const Tensor& param) const = 0;
   virtual bool state_fits(std::size_t group, const std::string& name, const Tensor& state,
                           const Tensor& param) const = 0;
+  virtual double initial_state(std::size_t group) const = 0;
   virtual void check_options(std::size_t group, const std::vector<Tensor>& params) const = 0;
   virtual ElementUpdate update(std::size_t group, const Parameter& p) const = 0;
 
@@ -112,6 +113,7 @@ class Optimizer {
 /// and, where they are wanted,
 ///   void check(const std::vector<Tensor>& params) const;  // rules that are no ranges; throws
 ///   std::vector<std::string> state_names(const Tensor& param) const;  // if they depend on it
+///   double initial_state() const;  // what Tensors kept for a parameter are filled with; else 0
 ///   // whether this is a state of that name of the parameter; absent: it has the parameter's shape
 ///   bool state_fits(const std::string& which, const Tensor& state, const Tensor& param) const;
 template <class O>
@@ -137,6 +139,12 @@ class OptimizerOf : public Optimizer {
       return options_[group].state_fits(name, state, param);
     else
       return state.shape() == param.shape();
+  }
+  double initial_state([[maybe_unused]] std::size_t group) const override {
+    if constexpr (requires { options_[group].initial_state(); })
+      return options_[group].initial_state();
+    else
+      return 0;
   }
   void check_options([[maybe_unused]] std::size_t group,
                      [[maybe_unused]] const std::vector<Tensor>& params) const override {

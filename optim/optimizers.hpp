@@ -78,6 +78,7 @@ struct AdagradOptions {
   static constexpr const char* name = "Adagrad";
   std::vector<Option> options();
   std::vector<std::string> state_names() const;
+  double initial_state() const { return initial_accumulator_value; }
   ElementUpdate update(const Parameter& p) const;
 };
 /// Adagrad, as torch.optim.Adagrad, in step t = 1, 2, ...:

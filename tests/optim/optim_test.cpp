@@ -400,4 +400,17 @@ TEST_CASE("a state from before the first step", "[optim]") {
   sum(p).backward();
   adagrad.step();
   CHECK(p.item() == 0.5);  // 1 - 1 / sqrt(3 + 1)
+
+  // Another sum than the initial one counts, and is saved before its first step, too.
+  const Tensor q = full(1, 1.2).requires_grad_();
+  optim::Adagrad other({q}, {.lr = 0.1, .initial_accumulator_value = 0.5});
+  state = other.state_dict();
+  state.tensors.emplace_back("state.0.sum", full(1, 0.49));
+  state.numbers.emplace_back("state.0.step", 0);
+  other.load_state_dict(state);
+  CHECK(other.state_dict().numbers.size() == state.numbers.size());
+  CHECK(other.state_dict().tensors.at(0).second.item() == Approx(0.49));
+  sum(q).backward();
+  other.step();
+  CHECK(q.item() == Approx(1.1180768));  // 1.2 - 0.1 / sqrt(0.49 + 1), PyTorch's
 }
