@@ -167,9 +167,9 @@ Mask isnan(const Tensor& x);
 /// |a - b| <= atol + rtol * |b| everywhere; false for different shapes.
 bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8);
 Indices argmax(const Tensor& x);  ///< of the flattened x; the first of equals
-Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim = false);
+Indices argmax(const Tensor& x, Dim dim, bool keepdim = false);
 Indices argmin(const Tensor& x);
-Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim = false);
+Indices argmin(const Tensor& x, Dim dim, bool keepdim = false);
 
 // ---- reductions, members (ops/reduce.cpp): over all or some dimensions ----
 
@@ -188,18 +188,18 @@ Tensor var(const Tensor& x, const Dims& dims = {}, double correction = 1, bool k
 Tensor std(const Tensor& x, const Dims& dims = {}, double correction = 1, bool keepdim = false);
 /// Gradients are correct even if factors are zero or infinite, or the product leaves the range.
 Tensor prod(const Tensor& x);
-Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim = false);
+Tensor prod(const Tensor& x, Dim dim, bool keepdim = false);
 Tensor prod(const Tensor& x, DType dtype);
-Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim, DType dtype);
+Tensor prod(const Tensor& x, Dim dim, bool keepdim, DType dtype);
 struct Extremum {
   Tensor values;
   Indices indices;
 };
 Tensor max(const Tensor& x);  ///< the gradient is shared evenly among equals
 Tensor min(const Tensor& x);
-Extremum max(const Tensor& x, std::int64_t dim,
+Extremum max(const Tensor& x, Dim dim,
              bool keepdim = false);  ///< gradient to the index returned, the first
-Extremum min(const Tensor& x, std::int64_t dim, bool keepdim = false);
+Extremum min(const Tensor& x, Dim dim, bool keepdim = false);
 Tensor amax(const Tensor& x, const Dims& dims,
             bool keepdim = false);  ///< gradient shared evenly among equals; NaN if there is a NaN
 Tensor amin(const Tensor& x, const Dims& dims, bool keepdim = false);
@@ -227,7 +227,7 @@ struct NormalizeOptions {
 Tensor normalize(const Tensor& x, const NormalizeOptions& options = {});
 /// sum(normalize(a) * normalize(b)) along a dim of the shape to which a and b broadcast.  Norms are
 /// at least eps; below it the gradient is that of a constant norm.
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim = 1, double eps = 1e-8);
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, Dim dim = 1, double eps = 1e-8);
 /// Summed over the dimensions along which `shape` broadcasts to x's.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
@@ -252,46 +252,45 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
 // ---- indexing, scans and softmax, members (ops/index.cpp, reduce.cpp, norm.cpp) ----
 
-Tensor index_select(const Tensor& x, std::int64_t dim,
+Tensor index_select(const Tensor& x, Dim dim,
                     const Indices& index);  ///< index 1-D; rows may repeat
 /// out[i][j] = x[index[i][j]][j] for dim 0 (torch.gather): index has x's rank and no larger sizes
 /// off dim, or any shape without elements.
-Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index);
+Tensor gather(const Tensor& x, Dim dim, const Indices& index);
 /// A copy of x with src added at index along dim, as torch.scatter_add; the gradient of gather.
-Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
+Tensor scatter_add(const Tensor& x, Dim dim, const Indices& index, const Tensor& src);
 /// The same, but src, or one number, replaces the elements (torch.scatter).  If several go to one
 /// place, the last stays and the gradient of the others is 0; PyTorch leaves both open.
-Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
-Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, double value);
+Tensor scatter(const Tensor& x, Dim dim, const Indices& index, const Tensor& src);
+Tensor scatter(const Tensor& x, Dim dim, const Indices& index, double value);
 /// A copy of x with `values` at (i[0], i[1], ...) of its first dimensions, for each element i of
 /// the indices, which broadcast (torch.index_put): x[rows, columns] = values.  values broadcast to
 /// the indices' shape and x's other sizes.  Negative indices count from the end.  If several values
 /// go to one place, accumulate adds them; otherwise the last stays.
 Tensor index_put(const Tensor& x, const std::vector<Indices>& indices, const Tensor& values,
                  bool accumulate = false);
-Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src);
-Tensor cumsum(const Tensor& x, std::int64_t dim);
-Tensor cumsum(const Tensor& x, std::int64_t dim, DType dtype);
+Tensor index_add(const Tensor& x, Dim dim, const Indices& index, const Tensor& src);
+Tensor cumsum(const Tensor& x, Dim dim);
+Tensor cumsum(const Tensor& x, Dim dim, DType dtype);
 /// Running products.  Gradients are correct even if factors are 0.
-Tensor cumprod(const Tensor& x, std::int64_t dim);
+Tensor cumprod(const Tensor& x, Dim dim);
 /// All of x in rising (or falling) order along dim, with indices.  The sort is stable, and NaN
 /// counts as largest.  The gradient goes to the indices returned.
-Extremum sort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
-Indices argsort(const Tensor& x, std::int64_t dim = -1, bool descending = false);
+Extremum sort(const Tensor& x, Dim dim = -1, bool descending = false);
+Indices argsort(const Tensor& x, Dim dim = -1, bool descending = false);
 /// The k largest (or smallest) along dim, in falling (rising) order; the first of equals.  The
 /// gradient goes to the indices returned.
-Extremum topk(const Tensor& x, Size k, std::int64_t dim = -1, bool largest = true);
+Extremum topk(const Tensor& x, Dim k, Dim dim = -1, bool largest = true);
 /// Rows of weight (V, C): indices (...) -> (..., C).  ValueError names an index outside 0 ... V - 1
 /// and its place.  The row padding_idx, from -V to V - 1, gets no gradient.
-Tensor embedding(const Indices& indices, const Tensor& weight,
-                 std::optional<std::int64_t> padding_idx = {});
+Tensor embedding(const Indices& indices, const Tensor& weight, OptionalDim padding_idx = {});
 
 Tensor softmax(const Tensor& x,
-               std::int64_t dim);  ///< a row of only -inf gives zeros, where PyTorch gives NaN
+               Dim dim);  ///< a row of only -inf gives zeros, where PyTorch gives NaN
 Tensor log_softmax(const Tensor& x,
-                   std::int64_t dim);  ///< a row of only -inf gives NaN, as PyTorch
-Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype);
-Tensor log_softmax(const Tensor& x, std::int64_t dim, DType dtype);
+                   Dim dim);  ///< a row of only -inf gives NaN, as PyTorch
+Tensor softmax(const Tensor& x, Dim dim, DType dtype);
+Tensor log_softmax(const Tensor& x, Dim dim, DType dtype);
 
 // ---- operators ----
 // + - * / of Tensors and numbers, and += and its like: ops/operators.hpp, included below.

@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -22,11 +23,15 @@ using Size = std::int64_t;
 template <class I>
 concept Integer = std::is_integral_v<I> && !std::is_same_v<I, bool>;
 
-/// One size or dimension as users write it: any integer type, negative where that has a meaning.
-/// ShapeError beyond int64.
+template <class I>
+concept IntegerOrEnumerator = Integer<I> ||
+    (std::is_enum_v<I>&& std::is_convertible_v<I, std::int64_t>);
+
+/// One size, dimension or position as users write it: any integer type, negative where that has a
+/// meaning, and nothing that has a fraction.  ShapeError beyond int64.
 struct Dim {
   std::int64_t value;
-  template <Integer I>
+  template <IntegerOrEnumerator I>
   constexpr Dim(I v) : value(static_cast<std::int64_t>(v)) {
     if (std::is_unsigned_v<I> && value < 0) [[unlikely]]
       too_large(static_cast<std::uint64_t>(v));
@@ -35,6 +40,19 @@ struct Dim {
 
  private:
   [[noreturn]] static void too_large(std::uint64_t v);
+};
+
+/// How fmt prints one.
+constexpr std::int64_t format_as(Dim dim) { return dim.value; }
+
+/// The same, or none.  (A std::optional of an integer would take a fraction and truncate it.)
+class OptionalDim : public std::optional<std::int64_t> {
+ public:
+  constexpr OptionalDim(std::nullopt_t = std::nullopt) {}
+  template <Integer I>
+  constexpr OptionalDim(I v) : std::optional<std::int64_t>(Dim(v).value) {}
+  constexpr OptionalDim(Dim v) : std::optional<std::int64_t>(v.value) {}
+  constexpr OptionalDim(const std::optional<std::int64_t>& v) : std::optional<std::int64_t>(v) {}
 };
 
 /// The sizes of an array's dimensions; empty for a 0-d array, which holds one element.  Up to six
@@ -164,9 +182,15 @@ class Dims : public std::vector<std::int64_t> {
   Dims() = default;
   Dims(std::initializer_list<Dim> list);
   Dims(const Shape& shape);
-  Dims(const std::vector<std::int64_t>& list) : std::vector<std::int64_t>(list) {}
   template <Integer I>
-  Dims(I one) : std::vector<std::int64_t>{Dim(one).value} {}
+  Dims(const std::vector<I>& list) {
+    reserve(list.size());
+    for (const I one : list)
+      push_back(Dim(one));
+  }
+  template <Integer I>
+  Dims(I one) : Dims(Dim(one)) {}
+  Dims(Dim one) : std::vector<std::int64_t>{one.value} {}
 };
 
 /// A list of sizes as a shape.  Throws ShapeError naming op if one is negative or their product

@@ -364,9 +364,9 @@ Tensor zeros_like(const Tensor& x) { return filled(x.shape(), 0, x.dtype()); }
 Tensor ones_like(const Tensor& x) { return filled(x.shape(), 1, x.dtype()); }
 Tensor full_like(const Tensor& x, double value) { return filled(x.shape(), value, x.dtype()); }
 
-Tensor eye(Size n, DType dtype) { return eye(n, n, dtype); }
+Tensor eye(Dim n, DType dtype) { return eye(n, n, dtype); }
 
-Tensor eye(Size n, Size m, DType dtype) {
+Tensor eye(Dim n, Dim m, DType dtype) {
   const Shape shape = to_shape({n, m}, "eye");
   return dispatch(dtype, [&]<class T>() {
     auto a = empty_array<T>(shape);
@@ -391,7 +391,7 @@ Tensor arange(double start, double end, double step, DType dtype) {
 Tensor arange(double start, double end, DType dtype) { return arange(start, end, 1, dtype); }
 Tensor arange(double end, DType dtype) { return arange(0, end, dtype); }
 
-Tensor linspace(double start, double end, Size size, DType dtype) {
+Tensor linspace(double start, double end, Dim size, DType dtype) {
   check<ValueError>(size >= 0, "linspace: steps is {}; it must not be negative", size);
   const auto steps = static_cast<std::size_t>(size);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
@@ -408,18 +408,18 @@ static Array<T> repeated(const Shape& shape, T value) {
   std::ranges::fill(a, value);
   return a;
 }
-Indices full_indices(const Dims& sizes, std::int64_t value) {
-  return repeated(to_shape(sizes, "full_indices"), value);
+Indices full_indices(const Dims& sizes, Dim value) {
+  return repeated(to_shape(sizes, "full_indices"), value.value);
 }
 Mask full_mask(const Dims& sizes, bool value) {
   return repeated(to_shape(sizes, "full_mask"), value);
 }
 
-Indices arange_indices(std::int64_t start, std::int64_t end) {
+Indices arange_indices(Dim start, Dim end) {
   check<ValueError>(start <= end, "arange_indices: start {} is above end {}", start, end);
   const Dim n = static_cast<std::uint64_t>(end) - static_cast<std::uint64_t>(start);
   auto a = empty_array<std::int64_t>(to_shape({n}, "arange_indices"));
-  std::iota(a.data(), a.data() + a.size(), start);
+  std::iota(a.data(), a.data() + a.size(), start.value);
   return a;
 }
 
@@ -453,7 +453,7 @@ Mask Mask::t() const {
   return matrix_transpose(*this);
 }
 Tensor Tensor::operator-() const { return neg(); }
-Tensor Tensor::operator[](std::int64_t index) const { return select(0, index); }
+Tensor Tensor::operator[](Dim index) const { return select(0, index); }
 Tensor Tensor::operator[](const Slice& part) const {
   return slice(0, part.start, part.end, part.step);
 }

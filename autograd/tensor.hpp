@@ -152,7 +152,7 @@ class DiscreteTensor {
   auto array() const;  ///< an xtensor expression that shares the memory (xtensor.hpp)
   const Shape& shape() const { return array_->shape(); }
   Size dim() const { return static_cast<Size>(shape().size()); }
-  Size size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
+  Size size(Dim d) const { return shape()[normalize_dim(d, dim(), "size")]; }
   Size numel() const { return static_cast<Size>(array_->size()); }
   /// Not from a temporary, whose elements would be gone: name it first.
   const T* data() const& { return array_->data(); }
@@ -162,7 +162,7 @@ class DiscreteTensor {
   // ---- as members of Tensor: scripts/members makes these from ops/indices.hpp ----
 #include <xgrad/autograd/discrete_members_declared.inc>
   DiscreteTensor t() const;
-  DiscreteTensor operator[](std::int64_t index) const;
+  DiscreteTensor operator[](Dim index) const;
   DiscreteTensor operator[](const Slice& slice) const;
   DiscreteTensor operator[](const MaskIndex auto& mask) const;
 
@@ -230,7 +230,7 @@ class Tensor {
   const Shape& shape() const { return identity().value->shape; }
   DType dtype() const { return identity().value->dtype; }
   Size dim() const { return static_cast<Size>(shape().size()); }
-  Size size(std::int64_t d) const { return shape()[normalize_dim(d, dim(), "size")]; }
+  Size size(Dim d) const { return shape()[normalize_dim(d, dim(), "size")]; }
   Size numel() const { return xgrad::numel(shape()); }
 
   /// The value as a read-only xtensor expression on the same memory: it can be indexed, viewed,
@@ -294,11 +294,15 @@ class Tensor {
 
   // ---- ops as members, x.softmax(-1): scripts/members makes these from ops.hpp ----
 #include <xgrad/autograd/members_declared.inc>
+  template <std::floating_point F>
+  std::vector<Tensor> split(F, Dim = 0) const = delete;  // it would be truncated
+  template <std::size_t N, std::floating_point F>
+  std::array<Tensor, N> split(F, Dim = 0) const = delete;
   Tensor t() const;  ///< the transpose of a matrix; x itself if it has fewer dimensions
   Tensor T() const { return t(); }
   Tensor mT() const;  ///< transpose(-2, -1): of each matrix; ShapeError if there is none
   Tensor operator-() const;
-  Tensor operator[](std::int64_t index) const;  ///< select(0, index)
+  Tensor operator[](Dim index) const;           ///< select(0, index)
   Tensor operator[](const Slice& slice) const;  ///< x[Slice{0, 2}] is Python's x[0:2]
   /// The elements at which the mask, of the first dimensions' sizes, is true: (n, the other sizes).
   Tensor operator[](const MaskIndex auto& mask) const;

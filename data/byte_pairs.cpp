@@ -479,12 +479,12 @@ class Learner {
 
 }  // namespace
 
-BytePairs BytePairs::learn(std::string_view utf8, Size vocab_size,
+BytePairs BytePairs::learn(std::string_view utf8, Dim vocab_size,
                            const std::vector<std::string>& special,
                            const std::vector<PatternSplit>& splits) {
-  check<ValueError>(std::cmp_greater_equal(vocab_size, 256 + special.size()),
-                    "BytePairs: a vocabulary of {} has no room for 256 bytes and {}", vocab_size,
-                    counted(special.size(), "special token", "special tokens"));
+  check<ValueError>(std::cmp_greater_equal(vocab_size.value, 256 + special.size()),
+                    "BytePairs: a vocabulary of {} has no room for 256 bytes and {}",
+                    vocab_size.value, counted(special.size(), "special token", "special tokens"));
   std::string replaced;
   if (!utf8::is_valid(utf8.begin(), utf8.end()))
     utf8 = replaced = replace_invalid_utf8(utf8);
@@ -515,7 +515,7 @@ BytePairs BytePairs::learn(std::string_view utf8, Size vocab_size,
     learner.add_word(std::move(ids), count);
   }
   std::unordered_set<std::uint64_t> merged;
-  while (std::cmp_less(parts.tokens.size() + special.size(), vocab_size)) {
+  while (std::cmp_less(parts.tokens.size() + special.size(), vocab_size.value)) {
     const auto pair = learner.most_frequent();
     if (!pair)
       break;

@@ -94,7 +94,7 @@ class BytePairs {
   /// second.  The result is that of HuggingFace's BpeTrainer, with special tokens last, unless its
   /// Unicode knows letters that PCRE2's does not.  Bytes that are not UTF-8 become U+FFFD.  Throws
   /// ValueError if `vocab_size` is smaller than the number of bytes and special tokens.
-  static BytePairs learn(std::string_view utf8, Size vocab_size,
+  static BytePairs learn(std::string_view utf8, Dim vocab_size,
                          const std::vector<std::string>& special = {},
                          const std::vector<PatternSplit>& splits = {{}});
 

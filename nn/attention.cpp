@@ -14,18 +14,18 @@
 
 namespace xgrad::nn {
 
-Mask future(Size queries, Size keys) { return triu(zeros({queries, keys}) == 0, 1); }
+Mask future(Dim queries, Dim keys) { return triu(zeros({queries, keys}) == 0, 1); }
 
-Mask sliding_window(Size queries, Size keys, Size window, Size offset) {
+Mask sliding_window(Dim queries, Dim keys, Dim window, Dim offset) {
   check<ValueError>(window > 0, "sliding_window: window is {}; it must be at least 1", window);
   check<ValueError>(offset > -(Size{1} << 60) && offset < Size{1} << 60,
                     "sliding_window: offset is {}", offset);
   const Mask all = zeros({queries, keys}) == 0;
-  const Size width = std::min(window, std::abs(offset) + queries);
+  const Size width = std::min(window.value, std::abs(offset) + queries);
   return tril(all, offset) & ~tril(all, offset - width);  // the diagonal of own keys
 }
 
-Tensor alibi_bias(Size heads, Size queries, Size keys, Size offset, DType dtype) {
+Tensor alibi_bias(Dim heads, Dim queries, Dim keys, Dim offset, DType dtype) {
   check<ValueError>(heads >= 0, "alibi_bias: heads is {}; it must not be negative", heads);
   const auto power = static_cast<Size>(std::bit_floor(static_cast<std::uint64_t>(heads)));
   std::vector<double> slopes;
@@ -40,7 +40,7 @@ Tensor alibi_bias(Size heads, Size queries, Size keys, Size offset, DType dtype)
   return to(Tensor(std::move(slopes), {heads, 1, 1}) * -distance, dtype);
 }
 
-RotaryEmbedding::RotaryEmbedding(Size head_dim, const Indices& positions,
+RotaryEmbedding::RotaryEmbedding(Dim head_dim, const Indices& positions,
                                  const RotaryOptions& options)
     : pairs_(options.pairs), head_dim_(head_dim) {
   const double share = options.partial_rotary_factor;
@@ -196,7 +196,7 @@ KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
   return held;
 }
 
-void KeyValueCache::truncate(Size length) {
+void KeyValueCache::truncate(Dim length) {
   check<ValueError>(length >= 0 && length <= length_,
                     "KeyValueCache: {} of {} positions cannot be kept", length, length_);
   length_ = length;
@@ -204,7 +204,7 @@ void KeyValueCache::truncate(Size length) {
     keys_ = values_ = nullptr;
 }
 
-Tensor causal_self_attention(const Tensor& qkv, Size n_head, KeyValueCache& cache) {
+Tensor causal_self_attention(const Tensor& qkv, Dim n_head, KeyValueCache& cache) {
   check<ValueError>(n_head > 0, "causal_self_attention: n_head is {}; it must be at least 1",
                     n_head);
   if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)
@@ -221,7 +221,7 @@ Tensor causal_self_attention(const Tensor& qkv, Size n_head, KeyValueCache& cach
   });
 }
 
-SelfAttention::SelfAttention(Size d_model, const SelfAttentionOptions& options)
+SelfAttention::SelfAttention(Dim d_model, const SelfAttentionOptions& options)
     : W_q(d_model, options.d_k.value_or(d_model), false),
       W_k(d_model, options.d_k.value_or(d_model), false),
       W_v(d_model, options.d_v.value_or(d_model), false),
@@ -252,7 +252,7 @@ Attended SelfAttention::operator()(const Tensor& x, const Call& call) const {
   return {W_o.has_value() ? (*W_o)(y) : y, weights};
 }
 
-MultiHeadAttention::MultiHeadAttention(Size embed_dim, Size heads,
+MultiHeadAttention::MultiHeadAttention(Dim embed_dim, Dim heads,
                                        const MultiHeadAttentionOptions& options)
     : out_proj(embed_dim, embed_dim, options.bias),
       num_heads(heads),

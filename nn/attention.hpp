@@ -15,7 +15,7 @@
 namespace xgrad::nn {
 
 /// (T, S), true at [t][s] where s > t: the keys that a causal query must not see.
-Mask future(Size queries, Size keys);
+Mask future(Dim queries, Dim keys);
 
 // Query t is at position t + offset: S - T if the queries are at the last of the keys' positions;
 // it may be negative.
@@ -23,13 +23,12 @@ Mask future(Size queries, Size keys);
 /// (T, S), true where the key is at the query's position or one of the window - 1 before it: a
 /// causal mask for scaled_dot_product_attention.  Jiang et al., 2023.  ValueError unless window is
 /// positive and |offset| below 2^60.
-Mask sliding_window(Size queries, Size keys, Size window, Size offset = 0);
+Mask sliding_window(Dim queries, Dim keys, Dim window, Dim offset = 0);
 /// (H, T, S), -slope_h * |position of the query - position of the key|: an additive mask.  Slopes
 /// are 2^(-8 h / H) for h = 1 ... H if H is a power of two; else those of the next smaller power n,
 /// then every other of 2n.  Not causal; masked_fill(bias, future(T, S), -INFINITY) is.  Press et
 /// al., 2022.
-Tensor alibi_bias(Size heads, Size queries, Size keys, Size offset = 0,
-                  DType dtype = DType::float32);
+Tensor alibi_bias(Dim heads, Dim queries, Dim keys, Dim offset = 0, DType dtype = DType::float32);
 
 /// The pairs of channels that are rotated together.
 enum class RotaryPairs {
@@ -62,7 +61,7 @@ class RotaryEmbedding {
   /// For heads of D channels, at positions (T,), or any shape that broadcasts to x's shape without
   /// D: (B, 1, T) if positions differ within the batch.  ValueError unless the number of rotated
   /// channels is even, theta and factor are positive and low_freq_factor is below high_freq_factor.
-  RotaryEmbedding(Size head_dim, const Indices& positions, const RotaryOptions& options = {});
+  RotaryEmbedding(Dim head_dim, const Indices& positions, const RotaryOptions& options = {});
   /// With given cosines and sines (..., T, R / 2), to which gradients flow, for the first R
   /// channels of heads of any D >= R: angles of another rule, or learned ones.  ShapeError unless
   /// they have one shape.
@@ -94,7 +93,7 @@ class RotaryEmbedding {
 class KeyValueCache {
  public:
   /// An empty cache with room for `capacity` positions.
-  explicit KeyValueCache(Size capacity) : capacity_(capacity) {}
+  explicit KeyValueCache(Dim capacity) : capacity_(capacity) {}
 
   Size capacity() const { return capacity_; }
   Size length() const { return length_; }  ///< the number of cached positions
@@ -111,7 +110,7 @@ class KeyValueCache {
 
   /// Drops all but the first `length` positions.  An empty cache accepts any shape and dtype again.
   /// ValueError if it has fewer.
-  void truncate(Size length);
+  void truncate(Dim length);
 
  private:
   Size capacity_, length_ = 0;
@@ -121,7 +120,7 @@ class KeyValueCache {
 
 /// xgrad::causal_self_attention of positions that follow those in the cache, to which it appends
 /// theirs: qkv (B, T, 3C) -> (B, T, C).  Errors as of append().
-Tensor causal_self_attention(const Tensor& qkv, Size n_head, KeyValueCache& cache);
+Tensor causal_self_attention(const Tensor& qkv, Dim n_head, KeyValueCache& cache);
 
 /// Returns f().  If it throws, restores the caches.
 template <class F>
@@ -145,8 +144,8 @@ struct Attended {
 };
 
 struct SelfAttentionOptions {
-  std::optional<Size> d_k = {};   ///< width of queries and keys; d_model by default
-  std::optional<Size> d_v = {};   ///< width of values; d_model by default
+  OptionalDim d_k = {};           ///< width of queries and keys; d_model by default
+  OptionalDim d_v = {};           ///< width of values; d_model by default
   bool output_projection = true;  ///< without it, the output has width d_v
 };
 
@@ -157,7 +156,7 @@ struct SelfAttention {
   std::optional<Linear> W_o;  ///< without bias
   double scale;               ///< 1 / sqrt(d_k)
 
-  SelfAttention(Size d_model, const SelfAttentionOptions& options = {});
+  SelfAttention(Dim d_model, const SelfAttentionOptions& options = {});
 
   struct Call {
     std::optional<Mask> mask = {};  ///< true where attention is allowed; broadcasts to (B, T, T)
@@ -181,7 +180,7 @@ struct MultiHeadAttentionOptions {
   bool bias = true;    ///< of the input and output projections
   /// Heads of keys and values, each for as many consecutive heads of queries; num_heads by default.
   /// Not in PyTorch.  Ainslie et al., 2023.
-  std::optional<Size> num_kv_heads = {};
+  OptionalDim num_kv_heads = {};
 };
 
 /// Attention of several heads, with the parameters, names and draws of torch.nn.MultiheadAttention.
@@ -198,7 +197,7 @@ struct MultiHeadAttention {
 
   /// Draws out_proj as Linear does, then in_proj_weight by xavier_uniform_.  ValueError unless
   /// num_heads divides embed_dim and num_kv_heads num_heads.
-  MultiHeadAttention(Size embed_dim, Size heads, const MultiHeadAttentionOptions& options = {});
+  MultiHeadAttention(Dim embed_dim, Dim heads, const MultiHeadAttentionOptions& options = {});
 
   /// attn_mask has the shape (T, S) or (B * H, T, S).
   struct Call {

@@ -61,7 +61,7 @@ CausalSelfAttention::CausalSelfAttention(const GPTConfig& c)
       n_kv_head(c.kv_heads()),
       dropout(c.dropout) {}
 
-CausalSelfAttention::CausalSelfAttention(Size width, Size heads, double p, bool bias)
+CausalSelfAttention::CausalSelfAttention(Dim width, Dim heads, double p, bool bias)
     : CausalSelfAttention(of_block(width, heads, p, bias)) {}
 
 Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache,
@@ -133,7 +133,7 @@ MLP::MLP(const GPTConfig& c)
                     "MLP: dropout is {}; a probability is in [0, 1]", c.dropout);
 }
 
-MLP::MLP(Size width, double p, bool bias) : MLP(of_block(width, 1, p, bias)) {}
+MLP::MLP(Dim width, double p, bool bias) : MLP(of_block(width, 1, p, bias)) {}
 
 Tensor MLP::operator()(const Tensor& x) const {
   const Tensor y =
@@ -154,7 +154,7 @@ Tensor Norm::operator()(const Tensor& x) const {
 }
 
 TransformerBlock::TransformerBlock(const GPTConfig& c) : ln_1(c), attn(c), ln_2(c), mlp(c) {}
-TransformerBlock::TransformerBlock(Size width, Size heads, double dropout, bool bias)
+TransformerBlock::TransformerBlock(Dim width, Dim heads, double dropout, bool bias)
     : TransformerBlock(of_block(width, heads, dropout, bias)) {}
 
 Tensor TransformerBlock::operator()(const Tensor& x, KeyValueCache* cache,
@@ -297,7 +297,7 @@ LogitsProcessor repetition_penalty(double penalty) {
   });
 }
 
-LogitsProcessor no_repeat_ngram(Size n) {
+LogitsProcessor no_repeat_ngram(Dim n) {
   check<ValueError>(n > 0, "no_repeat_ngram: n is {}; it must be positive", n);
   return for_each_row([m = static_cast<std::size_t>(n) - 1](auto ids, std::span<float> row) {
     for (std::size_t i = 0; i + m < ids.size(); ++i)
@@ -481,11 +481,11 @@ Tensor processed(const Indices& tokens, const Tensor& logits, const std::vector<
 
 }  // namespace
 
-Indices GPT::generate(const Indices& idx, Size max_new_tokens, Generator& generator,
+Indices GPT::generate(const Indices& idx, Dim max_new_tokens, Generator& generator,
                       const GenerateOptions& options) const {
   return generate(idx, max_new_tokens, std::span(&generator, 1), options);
 }
-Indices GPT::generate(const Indices& idx, Size max_new_tokens, std::span<Generator> generators,
+Indices GPT::generate(const Indices& idx, Dim max_new_tokens, std::span<Generator> generators,
                       const GenerateOptions& options) const {
   check<ShapeError>(idx.dim() == 2 && idx.size(1) > 0,
                     "generate: idx is {}; it must be (B, T) with at least one token to start from",
@@ -516,7 +516,7 @@ Indices GPT::generate(const Indices& idx, Size max_new_tokens, std::span<Generat
   Indices all = idx;
   Size length = idx.size(1);
   const Size left = config.block_size - std::min(config.block_size, length);
-  const Size capacity = config.block_size - left + std::min(left, max_new_tokens);
+  const Size capacity = config.block_size - left + std::min<Size>(left, max_new_tokens);
   std::vector<KeyValueCache> caches(h.size(), KeyValueCache(capacity));
   for (Size step = 0; step < max_new_tokens; ++step, ++length) {
     if (length > config.block_size) {  // the window moves, and every token's position with it

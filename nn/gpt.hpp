@@ -88,7 +88,7 @@ struct CausalSelfAttention {
 
   /// ValueError as of checked().
   explicit CausalSelfAttention(const GPTConfig& c);
-  CausalSelfAttention(Size width, Size heads, double p = 0, bool bias = true);
+  CausalSelfAttention(Dim width, Dim heads, double p = 0, bool bias = true);
   Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
                     const RotaryEmbedding* rotate = nullptr,
                     const std::optional<Indices>& first_key = {}) const;
@@ -115,7 +115,7 @@ struct MLP {
   bool training = true;
 
   explicit MLP(const GPTConfig& c);
-  MLP(Size width, double p = 0, bool bias = true);
+  MLP(Dim width, double p = 0, bool bias = true);
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
     v("c_fc", self.c_fc);
@@ -148,7 +148,7 @@ struct TransformerBlock {
   MLP mlp;
 
   explicit TransformerBlock(const GPTConfig& c);
-  TransformerBlock(Size width, Size heads, double dropout = 0, bool bias = true);
+  TransformerBlock(Dim width, Dim heads, double dropout = 0, bool bias = true);
   Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
                     const RotaryEmbedding* rotate = nullptr,
                     const std::optional<Indices>& first_key = {}) const;
@@ -171,13 +171,13 @@ using LogitsProcessor = std::function<Tensor(const Indices& tokens, const Tensor
 LogitsProcessor repetition_penalty(double penalty);
 /// Excludes each token that would end a sequence of n tokens that has occurred (Paulus et al.,
 /// 2017).  ValueError if n is not positive.
-LogitsProcessor no_repeat_ngram(Size n);
+LogitsProcessor no_repeat_ngram(Dim n);
 
 struct GenerateOptions {
-  double temperature = 1;          ///< logits are divided by it; 0: the likeliest, no draw
-  std::optional<Size> top_k = {};  ///< draws among the k likeliest only
-  double top_p = 1;  ///< draws among the likeliest that together have this probability
-  double min_p = 0;  ///< draws among those with this share of the highest probability
+  double temperature = 1;  ///< logits are divided by it; 0: the likeliest, no draw
+  OptionalDim top_k = {};  ///< draws among the k likeliest only
+  double top_p = 1;        ///< draws among the likeliest that together have this probability
+  double min_p = 0;        ///< draws among those with this share of the highest probability
   /// The ids that end a sequence (transformers' name).  An ended sequence is filled with the first
   /// of these ids, or 0 without any; generation stops when all have ended.
   std::vector<std::int64_t> eos_token_id = {};
@@ -270,9 +270,9 @@ struct GPT {
   /// Dropout is off, whatever the training flag says, and all draws come from `generator`, so
   /// sampling does not change a training run.  With one generator for each sequence, from which an
   /// ended one draws no more, a sequence of a batch is the same as alone.
-  Indices generate(const Indices& idx, Size max_new_tokens, Generator& generator,
+  Indices generate(const Indices& idx, Dim max_new_tokens, Generator& generator,
                    const GenerateOptions& options = {}) const;
-  Indices generate(const Indices& idx, Size max_new_tokens, std::span<Generator> generators,
+  Indices generate(const Indices& idx, Dim max_new_tokens, std::span<Generator> generators,
                    const GenerateOptions& options = {}) const;
 
   static void visit(auto& self, auto&& v) {

@@ -2,12 +2,9 @@
 
 #include <xgrad/nn/layers.hpp>
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <xgrad/autograd/fail.hpp>
@@ -18,10 +15,17 @@
 
 namespace xgrad::nn {
 
-Linear::Linear(Size in_features, Size out_features, bool with_bias)
-    : weight(zeros({out_features, in_features})) {
+// A size of a layer's parameters, which is not negative.
+static Size sized(const char* layer, const char* argument, Size n) {
+  check<ShapeError>(n >= 0, "{}: {} is {}; a size is not negative", layer, argument, n);
+  return n;
+}
+
+Linear::Linear(Dim in_features, Dim out_features, const LinearOptions& options)
+    : weight(zeros({sized("Linear", "out_features", out_features),
+                    sized("Linear", "in_features", in_features)})) {
   init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)}).requires_grad_();
-  if (with_bias) {
+  if (options.bias) {
     const double bound = in_features > 0 ? 1 / std::sqrt(static_cast<double>(in_features)) : 0.0;
     bias = init::uniform_(zeros({out_features}), -bound, bound).requires_grad_();
   }
@@ -65,8 +69,10 @@ Tensor Linear::operator()(const Tensor& x) const {
   });
 }
 
-Embedding::Embedding(Size num_embeddings, Size dim, const EmbeddingOptions& options)
-    : weight(init::normal_(zeros({num_embeddings, dim}))), padding_idx(options.padding_idx) {
+Embedding::Embedding(Dim num_embeddings, Dim dim, const EmbeddingOptions& options)
+    : weight(init::normal_(zeros({sized("Embedding", "num_embeddings", num_embeddings),
+                                  sized("Embedding", "dim", dim)}))),
+      padding_idx(options.padding_idx) {
   check<ValueError>(
       !padding_idx || (*padding_idx >= -num_embeddings && *padding_idx < num_embeddings),
       "Embedding: padding_idx {} is not within -{} ... {}", padding_idx.value_or(0), num_embeddings,
@@ -80,7 +86,9 @@ Tensor Embedding::operator()(const Indices& indices) const {
 }
 
 LayerNorm::LayerNorm(const Dims& sizes, const LayerNormOptions& options)
-    : normalized_shape(sizes), weight(ones(sizes).requires_grad_()), eps(options.eps) {
+    : normalized_shape(sizes),
+      weight(ones(to_shape(sizes, "LayerNorm")).requires_grad_()),
+      eps(options.eps) {
   if (options.bias)
     bias = zeros(sizes).requires_grad_();
 }
@@ -88,8 +96,10 @@ Tensor LayerNorm::operator()(const Tensor& x) const {
   return layer_norm(x, normalized_shape, weight, bias, eps);
 }
 
-RMSNorm::RMSNorm(const Dims& sizes, std::optional<double> epsilon)
-    : normalized_shape(sizes), weight(ones(sizes).requires_grad_()), eps(epsilon) {}
+RMSNorm::RMSNorm(const Dims& sizes, const RMSNormOptions& options)
+    : normalized_shape(sizes),
+      weight(ones(to_shape(sizes, "RMSNorm")).requires_grad_()),
+      eps(options.eps) {}
 Tensor RMSNorm::operator()(const Tensor& x) const {
   return rms_norm(x, normalized_shape, weight, eps);
 }
@@ -102,8 +112,9 @@ static Tensor along_channels(const Tensor& x, const Tensor& of_channels) {
   return reshape(of_channels, shape);
 }
 
-GroupNorm::GroupNorm(Size groups, Size num_channels, const GroupNormOptions& options)
+GroupNorm::GroupNorm(Dim groups, Dim num_channels, const GroupNormOptions& options)
     : num_groups(groups), eps(options.eps) {
+  sized("GroupNorm", "num_channels", num_channels);
   check<ValueError>(groups > 0 && num_channels % groups == 0,
                     "GroupNorm: num_channels {} is not a multiple of num_groups {}", num_channels,
                     groups);
@@ -118,6 +129,10 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
   if (x.dim() < 2 || (affine ? x.size(1) != unit : x.size(1) % unit != 0))
     fail<ShapeError>("GroupNorm: x is {}; it must be (N, {}{}, ...)", to_string(x.shape()),
                      affine ? "" : "a multiple of ", unit);
+  if (x.size(1) == 0 || (x.size(0) > 0 && x.numel() == 0))
+    fail<ShapeError>("GroupNorm: x is {}: a channel needs a value", to_string(x.shape()));
+  check<ValueError>(x.numel() != num_groups, "GroupNorm: x is {}: {} groups of one value",
+                    to_string(x.shape()), num_groups);
   Shape group = x.shape();  // (N, groups, ...) of x (N, C, ...)
   group[1] /= num_groups;
   group.erase(group.begin());
@@ -128,8 +143,8 @@ Tensor GroupNorm::operator()(const Tensor& x) const {
   return affine ? y * along_channels(x, weight) + along_channels(x, bias) : y;
 }
 
-BatchNorm1d::BatchNorm1d(Size features, const BatchNormOptions& o)
-    : num_features(features), options(o) {
+BatchNorm1d::BatchNorm1d(Dim features, const BatchNormOptions& o)
+    : num_features(sized("BatchNorm1d", "num_features", features)), options(o) {
   if (o.affine) {
     weight = ones(features).requires_grad_();
     bias = zeros(features).requires_grad_();
@@ -148,7 +163,11 @@ Tensor BatchNorm1d::operator()(const Tensor& x) const {
   const auto affine = [&](const Tensor& y) {
     return weight.defined() ? y * along_channels(x, weight) + along_channels(x, bias) : y;
   };
-  if (!training && running_mean.defined())
+  const bool by_batch = training || !running_mean.defined();
+  check<ValueError>(!(options.eps < 0 || (by_batch && options.eps == 0)),
+                    "BatchNorm1d: eps is {}; it must be {}", options.eps,
+                    by_batch ? "positive" : "positive or 0");
+  if (!by_batch)
     return affine((x - along_channels(x, running_mean)) *
                   along_channels(x, rsqrt(running_var + options.eps)));
 
@@ -176,8 +195,8 @@ Tensor BatchNorm1d::operator()(const Tensor& x) const {
   return y;
 }
 
-PReLU::PReLU(Size num_parameters, double init)
-    : weight(full(num_parameters, init).requires_grad_()) {}
+PReLU::PReLU(Dim num_parameters, double init)
+    : weight(full(sized("PReLU", "num_parameters", num_parameters), init).requires_grad_()) {}
 Tensor PReLU::operator()(const Tensor& x) const {
   const Size channels = x.dim() > 1 ? x.size(1) : 1;
   if (weight.numel() != 1 && weight.numel() != channels)
@@ -196,10 +215,10 @@ Dropout::Dropout(double probability) : p(probability) {
 }
 Tensor Dropout::operator()(const Tensor& x) const { return dropout(x, p, training); }
 
-void detail::refuse_input(const char* type, const char* input) {
-  const std::unique_ptr<char, void (*)(void*)> name(
-      abi::__cxa_demangle(type, nullptr, nullptr, nullptr), std::free);
-  fail<ValueError>("Sequential: {} does not take {}", name ? name.get() : type, input);
+void detail::refuse_input(std::string_view type, const char* input) {
+  type.remove_prefix(std::min(type.find("T = ") + 4, type.size()));  // "... [with T = NAME; ...]"
+  fail<ValueError>("Sequential: {} does not take {}", type.substr(0, type.find_first_of(";]")),
+                   input);
 }
 
 void detail::refuse_access(std::size_t i, std::size_t size, bool exists) {

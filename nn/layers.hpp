@@ -9,8 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
@@ -19,6 +19,10 @@
 #include <xgrad/nn/module.hpp>
 
 namespace xgrad::nn {
+
+struct LinearOptions {
+  bool bias = true;
+};
 
 /// Rows of a Linear's weight with adapters of their own, as the queries of stacked q, k and v.
 struct LoraPart {
@@ -37,7 +41,11 @@ struct Linear {
   std::vector<LoraPart> lora_parts = {};
 
   /// Draws weight, then bias, from U(-1 / sqrt(in), 1 / sqrt(in)), as torch.nn.Linear.
-  Linear(Size in_features, Size out_features, bool with_bias = true);
+  Linear(Dim in_features, Dim out_features, const LinearOptions& options = {});
+  /// The bias by its place.  (A template, so that {} are options.)
+  template <std::integral B>
+  Linear(Dim in_features, Dim out_features, B with_bias)
+      : Linear(in_features, out_features, LinearOptions{.bias = with_bias != 0}) {}
   Linear(const Linear&);  // these in layers.cpp, or each layer that has Linears compiles them
   Linear(Linear&&) noexcept;
   Linear& operator=(const Linear&);
@@ -53,17 +61,17 @@ struct Linear {
 };
 
 struct EmbeddingOptions {
-  std::optional<std::int64_t> padding_idx = {};  ///< a row that starts as zeros and stays so
+  OptionalDim padding_idx = {};  ///< a row that starts as zeros and stays so
 };
 
 /// A row of the weight for each index: (...) -> (..., dim).
 struct Embedding {
   Tensor weight;            ///< (num_embeddings, dim)
   Bfloat16Matrix bfloat16;  ///< instead of the weight
-  std::optional<std::int64_t> padding_idx;
+  OptionalDim padding_idx;
 
   /// Draws the weight from N(0, 1), as torch.nn.Embedding; the row padding_idx gets no gradient.
-  Embedding(Size num_embeddings, Size dim, const EmbeddingOptions& options = {});
+  Embedding(Dim num_embeddings, Dim dim, const EmbeddingOptions& options = {});
   Tensor operator()(const Indices& indices) const;
   static void visit(auto& self, auto&& v) {
     v("weight", may_be_bfloat16(self.weight, self.bfloat16));
@@ -89,7 +97,7 @@ struct Identity {
 };
 
 struct Flatten {
-  std::int64_t start_dim = 1, end_dim = -1;
+  Dim start_dim = 1, end_dim = -1;
   Tensor operator()(const Tensor& x) const { return flatten(x, start_dim, end_dim); }
   static void visit(auto&, auto&&) {}
 };
@@ -144,19 +152,19 @@ struct Softplus {
 struct PReLU {
   Tensor weight;  ///< (num_parameters,): one for all, or one for each channel (dimension 1 of x)
 
-  explicit PReLU(Size num_parameters = 1, double init = 0.25);
+  explicit PReLU(Dim num_parameters = 1, double init = 0.25);
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) { v("weight", self.weight); }
 };
 
 struct Softmax {
-  std::int64_t dim = -1;
+  Dim dim = -1;
   Tensor operator()(const Tensor& x) const { return softmax(x, dim); }
   static void visit(auto&, auto&&) {}
 };
 
 struct LogSoftmax {
-  std::int64_t dim = -1;
+  Dim dim = -1;
   Tensor operator()(const Tensor& x) const { return log_softmax(x, dim); }
   static void visit(auto&, auto&&) {}
 };
@@ -183,13 +191,20 @@ struct LayerNorm {
   }
 };
 
+struct RMSNormOptions {
+  std::optional<double> eps = {};  ///< the dtype's epsilon by default
+};
+
 /// x / sqrt(mean(x^2) + eps) * weight over the last dimensions.  Zhang and Sennrich, 2019.
 struct RMSNorm {
   Dims normalized_shape;
   Tensor weight;              ///< (normalized_shape), ones
   std::optional<double> eps;  ///< the dtype's epsilon by default
 
-  RMSNorm(const Dims& sizes, std::optional<double> epsilon = std::nullopt);
+  RMSNorm(const Dims& sizes, const RMSNormOptions& options = {});
+  /// eps by its place.  (A template, so that braces are options.)
+  template <std::convertible_to<std::optional<double>> Eps>
+  RMSNorm(const Dims& sizes, const Eps& epsilon) : RMSNorm(sizes, RMSNormOptions{.eps = epsilon}) {}
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) { v("weight", self.weight); }
 };
@@ -208,8 +223,10 @@ struct GroupNorm {
   double eps;
 
   /// ValueError unless num_groups divides num_channels.
-  GroupNorm(Size groups, Size num_channels, const GroupNormOptions& options = {});
-  Tensor operator()(const Tensor& x) const;  ///< ShapeError unless x has C channels, if affine
+  GroupNorm(Dim groups, Dim num_channels, const GroupNormOptions& options = {});
+  /// ShapeError unless x has C channels, if affine, and each channel a value; ValueError if all of
+  /// its groups have a single value.
+  Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
     v("weight", self.weight);
     v("bias", self.bias);
@@ -236,8 +253,9 @@ struct BatchNorm1d {
   Tensor num_batches_tracked;        ///< ()
   bool training = true;
 
-  explicit BatchNorm1d(Size features, const BatchNormOptions& o = {});
-  /// ShapeError for another x; ValueError if a channel has a single value.
+  explicit BatchNorm1d(Dim features, const BatchNormOptions& o = {});
+  /// ShapeError for another x; ValueError if a channel has a single value, and unless eps is
+  /// positive (with running statistics in evaluation: not negative).
   Tensor operator()(const Tensor& x) const;
   static void visit(auto& self, auto&& v) {
     v("weight", self.weight);
@@ -254,7 +272,7 @@ struct BatchNorm1d {
 struct SwiGLU {
   Linear gate_proj, up_proj, down_proj;  ///< C -> hidden, C -> hidden, hidden -> C
 
-  SwiGLU(Size width, Size hidden, bool bias = false)
+  SwiGLU(Dim width, Dim hidden, bool bias = false)
       : gate_proj(width, hidden, bias),
         up_proj(width, hidden, bias),
         down_proj(hidden, width, bias) {}
@@ -302,7 +320,7 @@ using BCEWithLogitsLoss = Loss<const BinaryCrossEntropyOptions&, binary_cross_en
 
 namespace detail {
 
-[[noreturn]] void refuse_input(const char* type, const char* input);
+[[noreturn]] void refuse_input(std::string_view type, const char* input);
 [[noreturn]] void refuse_access(std::size_t i, std::size_t size, bool exists);
 
 // A layer of any type that takes a Tensor, Indices or both.
@@ -322,13 +340,16 @@ class AnyLayer {
   void collect(Collector& to, const std::string& name) { held_->collect(to, name); }
   template <class M>
   M* get() const {
-    auto* const held = dynamic_cast<Held<M>*>(held_.get());
-    return held != nullptr ? &held->layer : nullptr;
+    return held_->type() == &type_of<M> ? &static_cast<Held<M>*>(held_.get())->layer : nullptr;
   }
 
  private:
+  // Its address is the type's: programs may be compiled without RTTI.
+  template <class M>
+  static inline char type_of = 0;
   struct Base {
     virtual ~Base() = default;
+    virtual const char* type() const = 0;
     virtual std::unique_ptr<Base> copy() const = 0;
     virtual Tensor call(const Tensor& x) const = 0;
     virtual Tensor call(const Indices& x) const = 0;
@@ -337,18 +358,19 @@ class AnyLayer {
   template <class M>
   struct Held final : Base {
     explicit Held(M l) : layer(std::move(l)) {}
+    const char* type() const override { return &type_of<M>; }
     std::unique_ptr<Base> copy() const override { return std::make_unique<Held>(layer); }
     Tensor call(const Tensor& x) const override {
       if constexpr (std::invocable<const M&, const Tensor&>)
         return layer(x);
       else
-        refuse_input(typeid(M).name(), "a Tensor");
+        refuse_input(type_name<M>(), "a Tensor");
     }
     Tensor call(const Indices& x) const override {
       if constexpr (std::invocable<const M&, const Indices&>)
         return layer(x);
       else
-        refuse_input(typeid(M).name(), "Indices");
+        refuse_input(type_name<M>(), "Indices");
     }
     void collect(Collector& to, const std::string& name) override { to.layer(name, layer); }
     M layer;

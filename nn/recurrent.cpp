@@ -9,12 +9,12 @@
 
 namespace xgrad::nn {
 
-std::vector<RecurrentCell> detail::recurrent_cells(const char* layer, Size gates, Size input_size,
-                                                   Size hidden_size,
+std::vector<RecurrentCell> detail::recurrent_cells(const char* layer, Dim gates, Dim input_size,
+                                                   Dim hidden_size,
                                                    const RecurrentOptions& options) {
-  check<ValueError>(hidden_size > 0 && options.num_layers > 0,
-                    "{}: hidden_size {} and num_layers {} must be positive", layer, hidden_size,
-                    options.num_layers);
+  check<ValueError>(input_size > 0 && hidden_size > 0 && options.num_layers > 0,
+                    "{}: input_size {}, hidden_size {} and num_layers {} must be positive", layer,
+                    input_size, hidden_size, options.num_layers);
   check<ValueError>(options.dropout >= 0 && options.dropout <= 1,
                     "{}: dropout is {}; a probability is in [0, 1]", layer, options.dropout);
   const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
@@ -25,7 +25,7 @@ std::vector<RecurrentCell> detail::recurrent_cells(const char* layer, Size gates
   std::vector<RecurrentCell> cells(static_cast<std::size_t>(options.num_layers * directions));
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i].weight_ih =
-        drawn({rows, std::cmp_less(i, directions) ? input_size : directions * hidden_size});
+        drawn({rows, std::cmp_less(i, directions) ? input_size.value : directions * hidden_size});
     cells[i].weight_hh = drawn({rows, hidden_size});
     if (options.bias) {
       cells[i].bias_ih = drawn(rows);
@@ -140,14 +140,14 @@ Carried gru_step(const Tensor& in, const Carried& carried, const Tensor& of_h) {
 
 }  // namespace
 
-LSTM::LSTM(Size input_size, Size hidden_size, const RecurrentOptions& o)
+LSTM::LSTM(Dim input_size, Dim hidden_size, const RecurrentOptions& o)
     : options(o), cells(detail::recurrent_cells("LSTM", 4, input_size, hidden_size, o)) {}
 LSTM::Result LSTM::operator()(const Tensor& x, const State& start) const {
   auto results = Recurrence<LSTM>{"LSTM", *this}(x, {start.h, start.c}, lstm_step);
   return {results[0], results[1], results[2]};
 }
 
-GRU::GRU(Size input_size, Size hidden_size, const RecurrentOptions& o)
+GRU::GRU(Dim input_size, Dim hidden_size, const RecurrentOptions& o)
     : options(o), cells(detail::recurrent_cells("GRU", 3, input_size, hidden_size, o)) {}
 GRU::Result GRU::operator()(const Tensor& x, const Tensor& h) const {
   auto results = Recurrence<GRU>{"GRU", *this}(x, {h}, gru_step);

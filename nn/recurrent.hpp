@@ -26,8 +26,8 @@ struct RecurrentCell {
 };
 
 namespace detail {
-std::vector<RecurrentCell> recurrent_cells(const char* layer, Size gates, Size input_size,
-                                           Size hidden_size, const RecurrentOptions& options);
+std::vector<RecurrentCell> recurrent_cells(const char* layer, Dim gates, Dim input_size,
+                                           Dim hidden_size, const RecurrentOptions& options);
 /// "_l1_reverse" for cell 3 of both directions.
 std::string cell_suffix(std::size_t cell, bool bidirectional);
 
@@ -52,9 +52,9 @@ struct LSTM {
   std::vector<RecurrentCell> cells;  ///< one or two directions for each layer
   bool training = true;
 
-  /// Draws all from U(-1 / sqrt(H), 1 / sqrt(H)).  ValueError unless hidden_size and num_layers
-  /// are positive and dropout is a probability.
-  LSTM(Size input_size, Size hidden_size, const RecurrentOptions& o = {});
+  /// Draws all from U(-1 / sqrt(H), 1 / sqrt(H)).  ValueError unless input_size, hidden_size
+  /// and num_layers are positive and dropout is a probability.
+  LSTM(Dim input_size, Dim hidden_size, const RecurrentOptions& o = {});
 
   struct State {
     Tensor h, c;  ///< (layers * directions, N, H), or without N; zeros if undefined
@@ -78,7 +78,7 @@ struct GRU {
   std::vector<RecurrentCell> cells;
   bool training = true;
 
-  GRU(Size input_size, Size hidden_size, const RecurrentOptions& o = {});
+  GRU(Dim input_size, Dim hidden_size, const RecurrentOptions& o = {});
 
   struct Result {
     Tensor output, h_n;

@@ -426,7 +426,7 @@ XGRAD_RULE(
     causal_self_attention, "q, k, v from a; softmax(q kᵀ / √D, causal) v",
     {"[dS k / √D, dSᵀ q / √D, Aᵀ g], concatenated"},
     "As scaled_dot_product_attention, for each head; position t gets nothing from keys after it.");
-Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p,
+Tensor causal_self_attention(const Tensor& qkv, Dim n_head, double dropout_p,
                              const std::optional<Indices>& first_key) {
   check<ValueError>(n_head > 0, "{}: n_head is {}; it must be at least 1", packed_op, n_head);
   if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)

@@ -121,10 +121,10 @@ Indices place(const char* op, const Tensor& x, std::optional<std::int64_t> dim, 
 
 Indices argmax(const Tensor& x) { return place("argmax", x, {}, true, false); }
 Indices argmin(const Tensor& x) { return place("argmin", x, {}, false, false); }
-Indices argmax(const Tensor& x, std::int64_t dim, bool keepdim) {
+Indices argmax(const Tensor& x, Dim dim, bool keepdim) {
   return place("argmax", x, dim, true, keepdim);
 }
-Indices argmin(const Tensor& x, std::int64_t dim, bool keepdim) {
+Indices argmin(const Tensor& x, Dim dim, bool keepdim) {
   return place("argmin", x, dim, false, keepdim);
 }
 

@@ -54,18 +54,18 @@ Tensor tensor(const std::vector<T>& values, DType dtype = DType::float32) {
 Tensor zeros(const Dims& sizes, DType dtype = DType::float32);
 Tensor ones(const Dims& sizes, DType dtype = DType::float32);
 Tensor full(const Dims& sizes, double value, DType dtype = DType::float32);
-Indices full_indices(const Dims& sizes, std::int64_t value);
+Indices full_indices(const Dims& sizes, Dim value);
 Mask full_mask(const Dims& sizes, bool value);
-Tensor eye(Size n, DType dtype = DType::float32);
-Tensor eye(Size n, Size m, DType dtype = DType::float32);
+Tensor eye(Dim n, DType dtype = DType::float32);
+Tensor eye(Dim n, Dim m, DType dtype = DType::float32);
 /// start, start + step, ... up to but not including end; ceil((end - start) / step) elements.
 Tensor arange(double start, double end, double step = 1, DType dtype = DType::float32);
 Tensor arange(double start, double end, DType dtype);
 Tensor arange(double end, DType dtype = DType::float32);       ///< 0, 1, ...
-Indices arange_indices(std::int64_t start, std::int64_t end);  ///< start ... end - 1
-Indices arange_indices(std::int64_t end);                      ///< 0 ... end - 1
+Indices arange_indices(Dim start, Dim end);  ///< start ... end - 1
+Indices arange_indices(Dim end);                      ///< 0 ... end - 1
 /// `steps` evenly spaced numbers from start to end, both included.
-Tensor linspace(double start, double end, Size steps, DType dtype = DType::float32);
+Tensor linspace(double start, double end, Dim steps, DType dtype = DType::float32);
 Tensor zeros_like(const Tensor& x);
 inline Tensor empty(const Dims& sizes, DType dtype = DType::float32) { return zeros(sizes, dtype); }
 inline Tensor empty_like(const Tensor& x) { return zeros_like(x); }
@@ -95,12 +95,12 @@ struct RandintOptions {
 /// Integers from low to high - 1; low is optional: randint({.high = 10, .size = {2, 3}}).
 Indices randint(const RandintOptions& options);
 Indices randint(const RandintOptions& options, Generator& generator);
-Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes);
-Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator);
-Indices randint(std::int64_t high, const Dims& sizes);
-Indices randint(std::int64_t high, const Dims& sizes, Generator& generator);
-Indices randperm(Size n);
-Indices randperm(Size n, Generator& generator);
+Indices randint(Dim low, Dim high, const Dims& sizes);
+Indices randint(Dim low, Dim high, const Dims& sizes, Generator& generator);
+Indices randint(Dim high, const Dims& sizes);
+Indices randint(Dim high, const Dims& sizes, Generator& generator);
+Indices randperm(Dim n);
+Indices randperm(Dim n, Generator& generator);
 /// For each element p, 1 with probability p, else 0 (torch.bernoulli): p is compared with a uniform
 /// of its own type.  ValueError unless all are in [0, 1].
 Tensor bernoulli(const Tensor& p);
@@ -108,8 +108,8 @@ Tensor bernoulli(const Tensor& p, Generator& generator);
 /// Indices drawn with these weights, which need not sum to 1 (torch.multinomial): (V,) -> (n,) or
 /// (B, V) -> (B, n), n above 0.  Without replacement an index occurs at most once.  ValueError if a
 /// weight is negative or not finite, or a row has fewer than n (with replacement: 1) positive ones.
-Indices multinomial(const Tensor& weights, Size n, bool replacement = false);
-Indices multinomial(const Tensor& weights, Size n, bool replacement, Generator& generator);
+Indices multinomial(const Tensor& weights, Dim n, bool replacement = false);
+Indices multinomial(const Tensor& weights, Dim n, bool replacement, Generator& generator);
 
 template <class T>
 template <class V>

@@ -78,7 +78,7 @@ using detail::selected_shape;
 
 // ---- rows ----
 
-Tensor index_select(const Tensor& x, std::int64_t dim, const Indices& index) {
+Tensor index_select(const Tensor& x, Dim dim, const Indices& index) {
   const std::size_t d = normalize_dim(dim, x.dim(), "index_select");
   const Shape shape = selected_shape("index_select", x.shape(), d, index);
   const Axis axis = kernels::axis_of(x.shape(), d);
@@ -96,7 +96,7 @@ Tensor index_select(const Tensor& x, std::int64_t dim, const Indices& index) {
       });
 }
 
-Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src) {
+Tensor index_add(const Tensor& x, Dim dim, const Indices& index, const Tensor& src) {
   const std::size_t d = normalize_dim(dim, x.dim(), "index_add");
   check_same_dtype("index_add", x, "src", src);
   const Shape expected = selected_shape("index_add", x.shape(), d, index);
@@ -123,8 +123,7 @@ Tensor index_add(const Tensor& x, std::int64_t dim, const Indices& index, const 
 XGRAD_RULE(embedding, "rows of a, one for each id", {"Σ g over the positions of each id"},
            "A row gets the sum over the positions of its id; rows of other ids get 0.");
 // The gradient is added in place to the gradient of the weight's other uses.
-Tensor embedding(const Indices& indices, const Tensor& weight,
-                 std::optional<std::int64_t> padding_idx) {
+Tensor embedding(const Indices& indices, const Tensor& weight, OptionalDim padding_idx) {
   if (weight.dim() != 2)
     fail<ShapeError>("embedding: the weight has shape {} but must be (V, C)",
                      to_string(weight.shape()));
@@ -169,7 +168,7 @@ Tensor embedding(const Indices& indices, const Tensor& weight,
 
 // ---- elements ----
 
-Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index) {
+Tensor gather(const Tensor& x, Dim dim, const Indices& index) {
   const std::size_t d = normalize_dim(dim, x.dim(), "gather");
   check_fits("gather", index, "x", x.shape(), d);
   const Shape from = at_least_1d(x.shape());
@@ -190,10 +189,10 @@ Tensor gather(const Tensor& x, std::int64_t dim, const Indices& index) {
 
 // ---- order ----
 
-Extremum topk(const Tensor& x, Size k, std::int64_t dim, bool largest) {
+Extremum topk(const Tensor& x, Dim k, Dim dim, bool largest) {
   const std::size_t d = normalize_dim(dim, x.dim(), "topk");
   const Axis axis = kernels::axis_of(x.shape(), d);
-  if (k < 0 || std::cmp_greater(k, axis.n))
+  if (k < 0 || std::cmp_greater(k.value, axis.n))
     fail<ValueError>("topk: k is {} but x {} has {} along dimension {}", k, to_string(x.shape()),
                      counted(axis.n, "element", "elements"), dim);
   Shape shape = x.shape();
@@ -209,12 +208,12 @@ Extremum topk(const Tensor& x, Size k, std::int64_t dim, bool largest) {
   return {gather(x, dim, indices), indices};
 }
 
-Extremum sort(const Tensor& x, std::int64_t dim, bool descending) {
+Extremum sort(const Tensor& x, Dim dim, bool descending) {
   const std::size_t d = normalize_dim(dim, x.dim(), "sort");
   return topk(x, static_cast<Size>(kernels::axis_of(x.shape(), d).n), dim, descending);
 }
 
-Indices argsort(const Tensor& x, std::int64_t dim, bool descending) {
+Indices argsort(const Tensor& x, Dim dim, bool descending) {
   return sort(x.detach(), dim, descending).indices;
 }
 
@@ -244,7 +243,7 @@ struct Indexer {
   void operator()(const Slice& slice) {
     const auto [start, length] =
         detail::slice_range("index", selection.shape[at], slice.start, slice.end, slice.step);
-    selection.slice(at, start, length, length > 1 ? slice.step : 1);
+    selection.slice(at, start, length, length > 1 ? slice.step.value : 1);
     ++at;
     ++of_x;
   }
@@ -389,7 +388,7 @@ Mask overwritten(const Indices& index, std::size_t d, const Shape& into) {
 
 }  // namespace
 
-Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src) {
+Tensor scatter_add(const Tensor& x, Dim dim, const Indices& index, const Tensor& src) {
   const Scatter s("scatter_add", x, dim, index, src);
   return record(
       "scatter_add", {x, s.src},
@@ -405,7 +404,7 @@ Tensor scatter_add(const Tensor& x, std::int64_t dim, const Indices& index, cons
       });
 }
 
-Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Tensor& src) {
+Tensor scatter(const Tensor& x, Dim dim, const Indices& index, const Tensor& src) {
   const Scatter s("scatter", x, dim, index, src);
   return record(
       "scatter", {x, s.src},
@@ -426,7 +425,7 @@ Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, const Te
       });
 }
 
-Tensor scatter(const Tensor& x, std::int64_t dim, const Indices& index, double value) {
+Tensor scatter(const Tensor& x, Dim dim, const Indices& index, double value) {
   return scatter(x, dim, index, full(index.shape(), value, x.dtype()));
 }
 

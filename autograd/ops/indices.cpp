@@ -28,12 +28,11 @@ DiscreteTensor<T> view(const DiscreteTensor<T>& x, const Dims& sizes) {
   return as_strided(x, detail::reshaped("view", x.shape(), sizes));
 }
 template <class T>
-DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, std::int64_t start_dim,
-                          std::int64_t end_dim) {
+DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, Dim start_dim, Dim end_dim) {
   return as_strided(x, detail::flattened(x.shape(), start_dim, end_dim));
 }
 template <class T>
-DiscreteTensor<T> unflatten(const DiscreteTensor<T>& x, std::int64_t dim, const Dims& sizes) {
+DiscreteTensor<T> unflatten(const DiscreteTensor<T>& x, Dim dim, const Dims& sizes) {
   return as_strided(x, detail::unflattened(x.shape(), dim, sizes));
 }
 template <class T>
@@ -41,7 +40,7 @@ DiscreteTensor<T> permute(const DiscreteTensor<T>& x, const Dims& dims) {
   return as_strided(x, detail::permuted(x.shape(), dims));
 }
 template <class T>
-DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, std::int64_t dim0, std::int64_t dim1) {
+DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, Dim dim0, Dim dim1) {
   return as_strided(x, detail::transposed(x.shape(), dim0, dim1));
 }
 template <class T>
@@ -53,7 +52,7 @@ DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x, const Dims& dims) {
   return as_strided(x, detail::squeezed(x.shape(), dims));
 }
 template <class T>
-DiscreteTensor<T> unsqueeze(const DiscreteTensor<T>& x, std::int64_t dim) {
+DiscreteTensor<T> unsqueeze(const DiscreteTensor<T>& x, Dim dim) {
   return as_strided(x, detail::unsqueezed(x.shape(), dim));
 }
 template <class T>
@@ -61,18 +60,16 @@ DiscreteTensor<T> expand(const DiscreteTensor<T>& x, const Dims& sizes) {
   return as_strided(x, detail::expanded(x.shape(), sizes));
 }
 template <class T>
-DiscreteTensor<T> slice(const DiscreteTensor<T>& x, std::int64_t dim,
-                        std::optional<std::int64_t> start, std::optional<std::int64_t> end,
-                        std::int64_t step) {
+DiscreteTensor<T> slice(const DiscreteTensor<T>& x, Dim dim, OptionalDim start, OptionalDim end,
+                        Dim step) {
   return as_strided(x, detail::sliced("slice", x.shape(), dim, start, end, step));
 }
 template <class T>
-DiscreteTensor<T> narrow(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t start,
-                         Dim length) {
+DiscreteTensor<T> narrow(const DiscreteTensor<T>& x, Dim dim, Dim start, Dim length) {
   return as_strided(x, detail::narrowed(x.shape(), dim, start, length));
 }
 template <class T>
-DiscreteTensor<T> select(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t index) {
+DiscreteTensor<T> select(const DiscreteTensor<T>& x, Dim dim, Dim index) {
   return as_strided(x, detail::selected("select", x.shape(), dim, index));
 }
 template <class T>
@@ -84,7 +81,7 @@ template Indices index(const Indices&, const std::vector<Index>&);
 template Mask index(const Mask&, const std::vector<Index>&);
 
 template <class T>
-DiscreteTensor<T> index_select(const DiscreteTensor<T>& x, std::int64_t dim, const Indices& index) {
+DiscreteTensor<T> index_select(const DiscreteTensor<T>& x, Dim dim, const Indices& index) {
   const std::size_t d = normalize_dim(dim, x.dim(), "index_select");
   auto y = empty_array<T>(detail::selected_shape("index_select", x.shape(), d, index));
   const kernels::Axis axis = kernels::axis_of(x.shape(), d);
@@ -101,11 +98,11 @@ static DiscreteTensor<T> kept_where(const Mask& mask, const DiscreteTensor<T>& x
     return where(mask, x, 0);
 }
 template <class T>
-DiscreteTensor<T> tril(const DiscreteTensor<T>& x, std::int64_t diagonal) {
+DiscreteTensor<T> tril(const DiscreteTensor<T>& x, Dim diagonal) {
   return kept_where(detail::triangle("tril", x.shape(), diagonal), x);
 }
 template <class T>
-DiscreteTensor<T> triu(const DiscreteTensor<T>& x, std::int64_t diagonal) {
+DiscreteTensor<T> triu(const DiscreteTensor<T>& x, Dim diagonal) {
   return kept_where(detail::triangle("triu", x.shape(), diagonal), x);
 }
 
@@ -157,7 +154,7 @@ Indices sum(const DiscreteTensor<T>& x, const Dims& dims, bool keepdim) {
   return y;
 }
 template <class T>
-Indices cumsum(const DiscreteTensor<T>& x, std::int64_t dim) {
+Indices cumsum(const DiscreteTensor<T>& x, Dim dim) {
   const auto axis = kernels::axis_of(x.shape(), normalize_dim(dim, x.dim(), "cumsum"));
   auto sums = empty_array<std::int64_t>(x.shape());
   std::int64_t* y = sums.data();
@@ -367,7 +364,7 @@ Indices where(const Mask& condition, const IndexOperand& a, const IndexOperand& 
   return b + to_indices(condition) * (a - b);
 }
 
-Indices one_hot(const Indices& x, std::int64_t num_classes) {
+Indices one_hot(const Indices& x, Dim num_classes) {
   if (num_classes == -1) {
     check<ValueError>(x.numel() > 0, "one_hot: x {} has no elements to infer num_classes from",
                       to_string(x.shape()));

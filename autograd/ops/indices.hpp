@@ -21,39 +21,36 @@ DiscreteTensor<T> reshape(const DiscreteTensor<T>& x, const Dims& sizes);
 template <class T>
 DiscreteTensor<T> view(const DiscreteTensor<T>& x, const Dims& sizes);
 template <class T>
-DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, std::int64_t start_dim = 0,
-                          std::int64_t end_dim = -1);
+DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, Dim start_dim = 0, Dim end_dim = -1);
 template <class T>
-DiscreteTensor<T> unflatten(const DiscreteTensor<T>& x, std::int64_t dim, const Dims& sizes);
+DiscreteTensor<T> unflatten(const DiscreteTensor<T>& x, Dim dim, const Dims& sizes);
 template <class T>
 DiscreteTensor<T> permute(const DiscreteTensor<T>& x, const Dims& dims);
 template <class T>
-DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, std::int64_t dim0, std::int64_t dim1);
+DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, Dim dim0, Dim dim1);
 template <class T>
 DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x);
 template <class T>
 DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x, const Dims& dims);
 template <class T>
-DiscreteTensor<T> unsqueeze(const DiscreteTensor<T>& x, std::int64_t dim);
+DiscreteTensor<T> unsqueeze(const DiscreteTensor<T>& x, Dim dim);
 template <class T>
 DiscreteTensor<T> expand(const DiscreteTensor<T>& x, const Dims& sizes);
 template <class T>
-DiscreteTensor<T> slice(const DiscreteTensor<T>& x, std::int64_t dim,
-                        std::optional<std::int64_t> start, std::optional<std::int64_t> end,
-                        std::int64_t step = 1);
+DiscreteTensor<T> slice(const DiscreteTensor<T>& x, Dim dim, OptionalDim start, OptionalDim end,
+                        Dim step = 1);
 template <class T>
-DiscreteTensor<T> narrow(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t start,
-                         Dim length);
+DiscreteTensor<T> narrow(const DiscreteTensor<T>& x, Dim dim, Dim start, Dim length);
 template <class T>
-DiscreteTensor<T> select(const DiscreteTensor<T>& x, std::int64_t dim, std::int64_t index);
+DiscreteTensor<T> select(const DiscreteTensor<T>& x, Dim dim, Dim index);
 template <class T>
-DiscreteTensor<T> index_select(const DiscreteTensor<T>& x, std::int64_t dim, const Indices& index);
+DiscreteTensor<T> index_select(const DiscreteTensor<T>& x, Dim dim, const Indices& index);
 template <class T>
 DiscreteTensor<T> masked_select(const DiscreteTensor<T>& x, const Mask& mask);
 template <class T>
-DiscreteTensor<T> tril(const DiscreteTensor<T>& x, std::int64_t diagonal = 0);
+DiscreteTensor<T> tril(const DiscreteTensor<T>& x, Dim diagonal = 0);
 template <class T>
-DiscreteTensor<T> triu(const DiscreteTensor<T>& x, std::int64_t diagonal = 0);
+DiscreteTensor<T> triu(const DiscreteTensor<T>& x, Dim diagonal = 0);
 
 // ---- sums, extremes and places, members ----
 
@@ -62,7 +59,7 @@ template <class T>
 Indices sum(const DiscreteTensor<T>& x, const Dims& dims = {}, bool keepdim = false);
 /// Running sums; of a Mask, the number of trues so far.  Wrap around beyond int64.
 template <class T>
-Indices cumsum(const DiscreteTensor<T>& x, std::int64_t dim);
+Indices cumsum(const DiscreteTensor<T>& x, Dim dim);
 /// min(max(x, min), max), where either bound may be std::nullopt; bounds broadcast.  True is 1.
 /// Positions of rows with padding on the left: (mask.cumsum(-1) - 1).clamp(0, std::nullopt).
 template <class T>
@@ -100,17 +97,17 @@ Indices to_indices(const Tensor& x);
 
 // ---- joining and choosing ----
 
-Indices cat(const std::vector<Indices>& xs, std::int64_t dim = 0);
-Mask cat(const std::vector<Mask>& xs, std::int64_t dim = 0);
-Indices stack(const std::vector<Indices>& xs, std::int64_t dim = 0);
-Mask stack(const std::vector<Mask>& xs, std::int64_t dim = 0);
+Indices cat(const std::vector<Indices>& xs, Dim dim = 0);
+Mask cat(const std::vector<Mask>& xs, Dim dim = 0);
+Indices stack(const std::vector<Indices>& xs, Dim dim = 0);
+Mask stack(const std::vector<Mask>& xs, Dim dim = 0);
 template <class T>
 DiscreteTensor<T> index(const DiscreteTensor<T>& x, const std::vector<Index>& indices);
 /// Elementwise condition ? a : b, of two numbers.
 Tensor where(const Mask& condition, double a, double b, DType dtype = DType::float32);
 /// (...) -> (..., num_classes): 1 where the last index is the id, else 0 (F.one_hot).  num_classes
 /// defaults to the largest id plus 1.  ValueError names an id outside, and its place.
-Indices one_hot(const Indices& x, std::int64_t num_classes = -1);
+Indices one_hot(const Indices& x, Dim num_classes = -1);
 
 // ---- arithmetic of Indices and integers ----
 
@@ -162,7 +159,7 @@ DiscreteTensor<T> DiscreteTensor<T>::operator[](const MaskIndex auto& mask) cons
   return detail::rows_where(*this, mask);
 }
 template <class T>
-DiscreteTensor<T> DiscreteTensor<T>::operator[](std::int64_t index) const {
+DiscreteTensor<T> DiscreteTensor<T>::operator[](Dim index) const {
   return select(0, index);
 }
 template <class T>

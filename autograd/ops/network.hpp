@@ -134,7 +134,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
 /// C = H * D and each of q, k, v holds its heads in adjacent columns.  Equals splitting into (B, H,
 /// T, D), scaled_dot_product_attention with is_causal, and merging the heads, without copies.
 /// first_key as in AttentionOptions, for scores (B, H, T, T).
-Tensor causal_self_attention(const Tensor& qkv, Size n_head, double dropout_p = 0,
+Tensor causal_self_attention(const Tensor& qkv, Dim n_head, double dropout_p = 0,
                              const std::optional<Indices>& first_key = {});
 
 }  // namespace xgrad

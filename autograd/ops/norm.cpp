@@ -370,19 +370,13 @@ struct LogSoftmax {
 XGRAD_RULE(softmax, "exp(a) / Σ exp(a)", {"y ⊙ (g - Σ (g ⊙ y))"},
            "Only the difference of g from its weighted mean moves probabilities; the sums of a row "
            "are 0.");
-Tensor softmax(const Tensor& x, std::int64_t dim) {
-  return along_lines<Softmax>("softmax", x, dim);
-}
+Tensor softmax(const Tensor& x, Dim dim) { return along_lines<Softmax>("softmax", x, dim); }
 XGRAD_RULE(log_softmax, "a - log Σ exp(a)", {"g - softmax(a) Σ g"}, "The sums of a row are 0.");
-Tensor log_softmax(const Tensor& x, std::int64_t dim) {
+Tensor log_softmax(const Tensor& x, Dim dim) {
   return along_lines<LogSoftmax>("log_softmax", x, dim);
 }
-Tensor softmax(const Tensor& x, std::int64_t dim, DType dtype) {
-  return softmax(to(x, dtype), dim);
-}
-Tensor log_softmax(const Tensor& x, std::int64_t dim, DType dtype) {
-  return log_softmax(to(x, dtype), dim);
-}
+Tensor softmax(const Tensor& x, Dim dim, DType dtype) { return softmax(to(x, dtype), dim); }
+Tensor log_softmax(const Tensor& x, Dim dim, DType dtype) { return log_softmax(to(x, dtype), dim); }
 
 XGRAD_RULE(dropout, "a ⊙ kept / (1 - p)", {"g ⊙ kept / (1 - p)"},
            "Dropped elements get 0; the others are scaled as in the forward pass.");

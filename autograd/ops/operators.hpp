@@ -70,11 +70,10 @@ Indices& operator%=(Indices& a, const B& b) {
 
 namespace detail {
 /// ValueError naming op unless the number of parts is the one wanted.
-void check_parts(const char* op, const Tensor& x, std::int64_t dim, std::size_t parts,
-                 std::size_t wanted);
+void check_parts(const char* op, const Tensor& x, Dim dim, std::size_t parts, std::size_t wanted);
 
 template <std::size_t N>
-std::array<Tensor, N> named_parts(const char* op, const Tensor& x, std::int64_t dim,
+std::array<Tensor, N> named_parts(const char* op, const Tensor& x, Dim dim,
                                   std::vector<Tensor> parts) {
   check_parts(op, x, dim, parts.size(), N);
   std::array<Tensor, N> named;
@@ -84,27 +83,27 @@ std::array<Tensor, N> named_parts(const char* op, const Tensor& x, std::int64_t 
 }  // namespace detail
 
 template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, Size split_size, std::int64_t dim) {
+std::array<Tensor, N> split(const Tensor& x, Size split_size, Dim dim) {
   return detail::named_parts<N>("split", x, dim, split(x, split_size, dim));
 }
 template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, const Dims& split_sizes, std::int64_t dim) {
+std::array<Tensor, N> split(const Tensor& x, const Dims& split_sizes, Dim dim) {
   return detail::named_parts<N>("split", x, dim, split(x, split_sizes, dim));
 }
 template <std::size_t N>
-std::array<Tensor, N> chunk(const Tensor& x, std::int64_t dim) {
+std::array<Tensor, N> chunk(const Tensor& x, Dim dim) {
   return detail::named_parts<N>("chunk", x, dim, chunk(x, N, dim));
 }
 template <std::size_t N>
-std::array<Tensor, N> Tensor::split(Size split_size, std::int64_t dim) const {
+std::array<Tensor, N> Tensor::split(Size split_size, Dim dim) const {
   return xgrad::split<N>(*this, split_size, dim);
 }
 template <std::size_t N>
-std::array<Tensor, N> Tensor::split(const Dims& split_sizes, std::int64_t dim) const {
+std::array<Tensor, N> Tensor::split(const Dims& split_sizes, Dim dim) const {
   return xgrad::split<N>(*this, split_sizes, dim);
 }
 template <std::size_t N>
-std::array<Tensor, N> Tensor::chunk(std::int64_t dim) const {
+std::array<Tensor, N> Tensor::chunk(Dim dim) const {
   return xgrad::chunk<N>(*this, dim);
 }
 

@@ -43,14 +43,14 @@ Tensor randn(const Dims& sizes, Generator& generator, DType dtype) {
 Tensor rand_like(const Tensor& x) { return uniform(x.shape(), default_generator(), x.dtype()); }
 Tensor randn_like(const Tensor& x) { return normal(x.shape(), default_generator(), x.dtype()); }
 
-Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes) {
+Indices randint(Dim low, Dim high, const Dims& sizes) {
   return randint({low, high, sizes}, default_generator());
 }
-Indices randint(std::int64_t low, std::int64_t high, const Dims& sizes, Generator& generator) {
+Indices randint(Dim low, Dim high, const Dims& sizes, Generator& generator) {
   return randint({low, high, sizes}, generator);
 }
-Indices randint(std::int64_t high, const Dims& sizes) { return randint(0, high, sizes); }
-Indices randint(std::int64_t high, const Dims& sizes, Generator& generator) {
+Indices randint(Dim high, const Dims& sizes) { return randint(0, high, sizes); }
+Indices randint(Dim high, const Dims& sizes, Generator& generator) {
   return randint(0, high, sizes, generator);
 }
 Indices randint(const RandintOptions& options) { return randint(options, default_generator()); }
@@ -68,10 +68,10 @@ Indices randint(const RandintOptions& options, Generator& generator) {
   return a;
 }
 
-Indices randperm(Size n) { return randperm(n, default_generator()); }
+Indices randperm(Dim n) { return randperm(n, default_generator()); }
 
 // Each place in turn swaps with itself or a later one; the last has no choice and draws nothing.
-Indices randperm(Size n, Generator& generator) {
+Indices randperm(Dim n, Generator& generator) {
   auto a = empty_array<std::int64_t>(to_shape(n, "randperm"));
   std::iota(a.begin(), a.end(), std::int64_t{0});
   for (std::size_t i = 0; i + 1 < a.size(); ++i)
@@ -143,11 +143,11 @@ void draw_again(std::span<const T> weights, std::span<std::int64_t> out, Generat
 
 }  // namespace
 
-Indices multinomial(const Tensor& weights, Size n, bool replacement) {
+Indices multinomial(const Tensor& weights, Dim n, bool replacement) {
   return multinomial(weights, n, replacement, default_generator());
 }
 
-Indices multinomial(const Tensor& weights, Size size, bool replacement, Generator& generator) {
+Indices multinomial(const Tensor& weights, Dim size, bool replacement, Generator& generator) {
   if (weights.dim() != 1 && weights.dim() != 2)
     fail<ShapeError>("multinomial: weights are {}; they must be (V,) or (B, V)",
                      to_string(weights.shape()));

@@ -268,9 +268,9 @@ Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
 
 Tensor prod(const Tensor& x) { return prod_over(x.dim() == 1 ? x : reshape(x, {-1}), 0, false); }
 
-Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim) { return prod_over(x, dim, keepdim); }
+Tensor prod(const Tensor& x, Dim dim, bool keepdim) { return prod_over(x, dim, keepdim); }
 Tensor prod(const Tensor& x, DType dtype) { return prod(to(x, dtype)); }
-Tensor prod(const Tensor& x, std::int64_t dim, bool keepdim, DType dtype) {
+Tensor prod(const Tensor& x, Dim dim, bool keepdim, DType dtype) {
   return prod(to(x, dtype), dim, keepdim);
 }
 
@@ -336,10 +336,10 @@ Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool 
 Tensor max(const Tensor& x) { return extremum_over({"max", true}, x, {}, false, true); }
 Tensor min(const Tensor& x) { return extremum_over({"min", false}, x, {}, false, true); }
 
-Extremum max(const Tensor& x, std::int64_t dim, bool keepdim) {
+Extremum max(const Tensor& x, Dim dim, bool keepdim) {
   return extremum_at({"max", true}, x, dim, keepdim);
 }
-Extremum min(const Tensor& x, std::int64_t dim, bool keepdim) {
+Extremum min(const Tensor& x, Dim dim, bool keepdim) {
   return extremum_at({"min", false}, x, dim, keepdim);
 }
 
@@ -489,7 +489,7 @@ Tensor normalize(const Tensor& x, const NormalizeOptions& options) {
   return x / clamp(vector_norm(x, options.p, options.dim, true), options.eps, {});
 }
 
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, std::int64_t dim, double eps) {
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, Dim dim, double eps) {
   const Shape shape = broadcast_shapes(a.shape(), b.shape(), "cosine_similarity");
   const NormalizeOptions options{.dim = dim, .eps = eps};
   return sum(normalize(expand(a, shape), options) * normalize(expand(b, shape), options), dim);
@@ -518,10 +518,10 @@ static Tensor cumsum(const Tensor& x, Axis axis, bool reverse) {
       [axis, reverse](Context& ctx) { ctx.add(0, cumsum(ctx.gradient(), axis, !reverse)); });
 }
 
-Tensor cumsum(const Tensor& x, std::int64_t dim) {
+Tensor cumsum(const Tensor& x, Dim dim) {
   return cumsum(x, kernels::axis_of(x.shape(), normalize_dim(dim, x.dim(), "cumsum")), false);
 }
-Tensor cumsum(const Tensor& x, std::int64_t dim, DType dtype) { return cumsum(to(x, dtype), dim); }
+Tensor cumsum(const Tensor& x, Dim dim, DType dtype) { return cumsum(to(x, dtype), dim); }
 
 // ---- products ----
 
@@ -569,7 +569,7 @@ Tensor recurrence(const Tensor& a, const Tensor& b, std::size_t dim, bool revers
 
 }  // namespace
 
-Tensor cumprod(const Tensor& x, std::int64_t dim) {
+Tensor cumprod(const Tensor& x, Dim dim) {
   const std::size_t d = normalize_dim(dim, x.dim(), "cumprod");
   if (x.dim() == 0)
     return clone(x);

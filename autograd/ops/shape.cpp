@@ -151,17 +151,17 @@ Tensor view(const Tensor& x, const Dims& sizes) {
 }
 Tensor reshape_as(const Tensor& x, const Tensor& other) { return reshape(x, other.shape()); }
 Tensor view_as(const Tensor& x, const Tensor& other) { return view(x, other.shape()); }
-Tensor unflatten(const Tensor& x, std::int64_t dim, const Dims& sizes) {
+Tensor unflatten(const Tensor& x, Dim dim, const Dims& sizes) {
   return as_strided("unflatten", x, detail::unflattened(x.shape(), dim, sizes));
 }
-Tensor flatten(const Tensor& x, std::int64_t start_dim, std::int64_t end_dim) {
+Tensor flatten(const Tensor& x, Dim start_dim, Dim end_dim) {
   return as_strided("flatten", x, detail::flattened(x.shape(), start_dim, end_dim));
 }
 Tensor squeeze(const Tensor& x) { return as_strided("squeeze", x, detail::squeezed(x.shape())); }
 Tensor squeeze(const Tensor& x, const Dims& dims) {
   return as_strided("squeeze", x, detail::squeezed(x.shape(), dims));
 }
-Tensor unsqueeze(const Tensor& x, std::int64_t dim) {
+Tensor unsqueeze(const Tensor& x, Dim dim) {
   return as_strided("unsqueeze", x, detail::unsqueezed(x.shape(), dim));
 }
 
@@ -216,13 +216,11 @@ Tensor permute(const Tensor& x, const Dims& dims) {
   return as_strided("permute", x, detail::permuted(x.shape(), dims));
 }
 XGRAD_RULE(transpose, "aᵀ", {"gᵀ"}, detail::elements_move);
-Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1) {
+Tensor transpose(const Tensor& x, Dim dim0, Dim dim1) {
   return as_strided("transpose", x, detail::transposed(x.shape(), dim0, dim1));
 }
 
-Tensor swapaxes(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
-  return transpose(x, axis0, axis1);
-}
+Tensor swapaxes(const Tensor& x, Dim axis0, Dim axis1) { return transpose(x, axis0, axis1); }
 
 Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination) {
   if (source.size() != destination.size())
@@ -254,7 +252,7 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 
 // ---- diagonals and triangles ----
 
-Tensor diag(const Tensor& x, std::int64_t diagonal) {
+Tensor diag(const Tensor& x, Dim diagonal) {
   if (x.dim() != 1 && x.dim() != 2)
     fail<ShapeError>("diag: x {} is neither a vector nor a matrix", to_string(x.shape()));
   constexpr std::int64_t most = std::int64_t{1} << 60;  // no sum or -diagonal overflows
@@ -292,11 +290,11 @@ Tensor keep(const char* op, const Tensor& x, const Mask& triangle) {
 
 }  // namespace
 
-Tensor tril(const Tensor& x, std::int64_t diagonal) {
+Tensor tril(const Tensor& x, Dim diagonal) {
   return keep("tril", x, detail::triangle("tril", x.shape(), diagonal));
 }
 
-Tensor triu(const Tensor& x, std::int64_t diagonal) {
+Tensor triu(const Tensor& x, Dim diagonal) {
   return keep("triu", x, detail::triangle("triu", x.shape(), diagonal));
 }
 
@@ -323,7 +321,7 @@ Tensor repeat(const Tensor& x, const Dims& sizes) {
   return reshape(expand(reshape(x, split), repeated), out);
 }
 
-Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<std::int64_t> dim) {
+Tensor repeat_interleave(const Tensor& x, Dim repeats, OptionalDim dim) {
   check<ValueError>(repeats >= 0, "repeat_interleave: repeats is {}, which is negative", repeats);
   if (!dim || x.dim() == 0)
     return repeat_interleave(reshape(x, {x.numel()}), repeats, 0);
@@ -334,7 +332,7 @@ Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::optional<st
   return reshape(expand(unsqueeze(x, static_cast<std::int64_t>(d) + 1), repeated), out);
 }
 
-Tensor repeat_interleave(const Tensor& x, const Indices& repeats, std::optional<std::int64_t> dim) {
+Tensor repeat_interleave(const Tensor& x, const Indices& repeats, OptionalDim dim) {
   if (repeats.dim() > 1)
     fail<ShapeError>("repeat_interleave: repeats has shape {} but must be 1-dimensional",
                      to_string(repeats.shape()));
@@ -391,6 +389,7 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing)
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   if (dims.empty() && shifts.size() == 1)
     return reshape(roll(reshape(x, -1), shifts, 0), x.shape());
+  check<ValueError>(!shifts.empty(), "roll: shifts is empty; it needs one for each of dims");
   check<ValueError>(shifts.size() == dims.size(), "roll: {} for {}",
                     counted(shifts.size(), "shift", "shifts"),
                     counted(dims.size(), "dimension", "dimensions"));

@@ -20,19 +20,19 @@ Tensor reshape(const Tensor& x, const Dims& sizes);
 Tensor view(const Tensor& x, const Dims& sizes);          ///< the same as reshape
 Tensor reshape_as(const Tensor& x, const Tensor& other);  ///< reshape(x, other.shape())
 Tensor view_as(const Tensor& x, const Tensor& other);     ///< the same
-Tensor flatten(const Tensor& x, std::int64_t start_dim = 0, std::int64_t end_dim = -1);
+Tensor flatten(const Tensor& x, Dim start_dim = 0, Dim end_dim = -1);
 /// Dimension dim of x divided into these sizes, of which one may be -1: the reverse of flatten.
 /// ShapeError unless their product is the dimension's size.
-Tensor unflatten(const Tensor& x, std::int64_t dim, const Dims& sizes);
+Tensor unflatten(const Tensor& x, Dim dim, const Dims& sizes);
 Tensor permute(const Tensor& x, const Dims& dims);
-Tensor transpose(const Tensor& x, std::int64_t dim0, std::int64_t dim1);
-Tensor swapaxes(const Tensor& x, std::int64_t axis0, std::int64_t axis1);  ///< the same
+Tensor transpose(const Tensor& x, Dim dim0, Dim dim1);
+Tensor swapaxes(const Tensor& x, Dim axis0, Dim axis1);  ///< the same
 /// Dimension source[i] of x becomes destination[i]; the others keep their order.
 Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination);
 Tensor contiguous(const Tensor& x);  ///< x itself: every Tensor is contiguous
 Tensor squeeze(const Tensor& x);
 Tensor squeeze(const Tensor& x, const Dims& dims);  ///< drops those of dims that have size 1
-Tensor unsqueeze(const Tensor& x, std::int64_t dim);
+Tensor unsqueeze(const Tensor& x, Dim dim);
 Tensor expand(const Tensor& x, const Dims& sizes);        ///< -1 keeps a size
 Tensor broadcast_to(const Tensor& x, const Dims& sizes);  ///< the same as expand
 Tensor expand_as(const Tensor& x, const Tensor& other);   ///< expand(x, other.shape())
@@ -41,44 +41,45 @@ Tensor expand_as(const Tensor& x, const Tensor& other);   ///< expand(x, other.s
 Tensor repeat(const Tensor& x, const Dims& sizes);
 /// Each element `repeats` times in a row along dim, or element i repeats[i] times, with one number
 /// for each element or for all (torch.repeat_interleave).  Without a dim, of the flattened x.
-Tensor repeat_interleave(const Tensor& x, std::int64_t repeats,
-                         std::optional<std::int64_t> dim = {});
-Tensor repeat_interleave(const Tensor& x, const Indices& repeats,
-                         std::optional<std::int64_t> dim = {});
-Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim = 0);
-Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim = 0);
-std::vector<Tensor> split(const Tensor& x, Size split_size, std::int64_t dim = 0);
-std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, std::int64_t dim = 0);
-std::vector<Tensor> chunk(const Tensor& x, Size chunks, std::int64_t dim = 0);
+Tensor repeat_interleave(const Tensor& x, Dim repeats, OptionalDim dim = {});
+Tensor repeat_interleave(const Tensor& x, const Indices& repeats, OptionalDim dim = {});
+Tensor cat(const std::vector<Tensor>& xs, Dim dim = 0);
+Tensor stack(const std::vector<Tensor>& xs, Dim dim = 0);
+std::vector<Tensor> split(const Tensor& x, Size split_size, Dim dim = 0);
+std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, Dim dim = 0);
+template <std::floating_point F>
+std::vector<Tensor> split(const Tensor& x, F split_size, Dim dim = 0) = delete;
+std::vector<Tensor> chunk(const Tensor& x, Dim chunks, Dim dim = 0);
 /// A fixed number of parts, for `const auto [k, v] = chunk<2>(x, -1)`; ValueError if there are more
 /// or fewer.
 template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, Size split_size, std::int64_t dim = 0);
+std::array<Tensor, N> split(const Tensor& x, Size split_size, Dim dim = 0);
 template <std::size_t N>
-std::array<Tensor, N> split(const Tensor& x, const Dims& split_sizes, std::int64_t dim = 0);
+std::array<Tensor, N> split(const Tensor& x, const Dims& split_sizes, Dim dim = 0);
+template <std::size_t N, std::floating_point F>
+std::array<Tensor, N> split(const Tensor& x, F split_size, Dim dim = 0) = delete;
 template <std::size_t N>
-std::array<Tensor, N> chunk(const Tensor& x, std::int64_t dim = 0);
+std::array<Tensor, N> chunk(const Tensor& x, Dim dim = 0);
 /// x[start : end : step] along dim; start and end as in Python (negative from the end, clipped),
 /// step > 0.
-Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
-             std::optional<std::int64_t> end, std::int64_t step = 1);
+Tensor slice(const Tensor& x, Dim dim, OptionalDim start, OptionalDim end, Dim step = 1);
 /// x[start : start + length] along dim; ValueError if there are fewer.
-Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length);
-Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index);  ///< drops dim
+Tensor narrow(const Tensor& x, Dim dim, Dim start, Dim length);
+Tensor select(const Tensor& x, Dim dim, Dim index);  ///< drops dim
 /// A copy of x with src in place of select(x, dim, index), whose shape it has
 /// (torch.select_scatter); in PyTorch also x[index] = src.
-Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index);
-std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim = 0);  ///< select(x, dim, i) for all i
+Tensor select_scatter(const Tensor& x, const Tensor& src, Dim dim, Dim index);
+std::vector<Tensor> unbind(const Tensor& x, Dim dim = 0);  ///< select(x, dim, i) for all i
 Tensor flip(const Tensor& x, const Dims& dims);
 /// Rotates each dims[i] by shifts[i]: elements that leave at the end come in at the front.  Without
 /// dims, the flattened x.
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {});
 /// The diagonal of a matrix, `diagonal` places to the right of the main one; of 1-d x, a matrix of
 /// zeros with x on that diagonal.
-Tensor diag(const Tensor& x, std::int64_t diagonal = 0);
+Tensor diag(const Tensor& x, Dim diagonal = 0);
 Tensor tril(const Tensor& x,
-            std::int64_t diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
-Tensor triu(const Tensor& x, std::int64_t diagonal = 0);  ///< zeros below it
+            Dim diagonal = 0);  ///< zeros above the diagonal of the last two dimensions
+Tensor triu(const Tensor& x, Dim diagonal = 0);  ///< zeros below it
 
 // ---- padding and grids (ops/shape.cpp) ----
 
@@ -94,8 +95,8 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing 
 
 /// Python's start:end:step.
 struct Slice {
-  std::optional<std::int64_t> start = {}, end = {};
-  std::int64_t step = 1;
+  OptionalDim start = {}, end = {};
+  Dim step = 1;
 };
 struct Ellipsis {};
 struct NewAxis {};

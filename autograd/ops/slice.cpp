@@ -211,8 +211,7 @@ Selection detail::sliced(const char* op, const Shape& x, std::int64_t dim,
 }
 
 XGRAD_RULE(slice, "a[start:end:step]", {"g where the part was, else 0"}, detail::part_of_x);
-Tensor slice(const Tensor& x, std::int64_t dim, std::optional<std::int64_t> start,
-             std::optional<std::int64_t> end, std::int64_t step) {
+Tensor slice(const Tensor& x, Dim dim, OptionalDim start, OptionalDim end, Dim step) {
   return as_strided("slice", x, detail::sliced("slice", x.shape(), dim, start, end, step));
 }
 
@@ -229,7 +228,7 @@ Selection detail::narrowed(const Shape& x, std::int64_t dim, std::int64_t start,
   return s;
 }
 
-Tensor narrow(const Tensor& x, std::int64_t dim, std::int64_t start, Dim length) {
+Tensor narrow(const Tensor& x, Dim dim, Dim start, Dim length) {
   return as_strided("narrow", x, detail::narrowed(x.shape(), dim, start, length));
 }
 
@@ -247,11 +246,11 @@ Selection detail::selected(const char* op, const Shape& x, std::int64_t dim, std
 }
 
 XGRAD_RULE(select, "a[index]", {"g where the part was, else 0"}, detail::part_of_x);
-Tensor select(const Tensor& x, std::int64_t dim, std::int64_t index) {
+Tensor select(const Tensor& x, Dim dim, Dim index) {
   return as_strided("select", x, detail::selected("select", x.shape(), dim, index));
 }
 
-Tensor select_scatter(const Tensor& x, const Tensor& src, std::int64_t dim, std::int64_t index) {
+Tensor select_scatter(const Tensor& x, const Tensor& src, Dim dim, Dim index) {
   return detail::as_strided_scatter("select_scatter", x, src,
                                     detail::selected("select_scatter", x.shape(), dim, index));
 }
@@ -283,7 +282,7 @@ std::vector<Size> even_sizes(Size n, Size size) {
 }  // namespace
 
 XGRAD_RULE(split, "a part of a", {"g where the part was, else 0"}, detail::part_of_x);
-std::vector<Tensor> split(const Tensor& x, Size split_size, std::int64_t dim) {
+std::vector<Tensor> split(const Tensor& x, Size split_size, Dim dim) {
   check_has_dimensions("split", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "split");
   const Size n = x.shape()[d];
@@ -293,7 +292,7 @@ std::vector<Tensor> split(const Tensor& x, Size split_size, std::int64_t dim) {
   return split_at("split", x, d, even_sizes(n, std::min(split_size, std::max<Size>(n, 1))));
 }
 
-std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, std::int64_t dim) {
+std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, Dim dim) {
   check_has_dimensions("split", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "split");
   Size rest = x.size(dim);
@@ -306,7 +305,7 @@ std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, std::int64_t
   return split_at("split", x, d, split_sizes);
 }
 
-std::vector<Tensor> chunk(const Tensor& x, Size chunks, std::int64_t dim) {
+std::vector<Tensor> chunk(const Tensor& x, Dim chunks, Dim dim) {
   check_has_dimensions("chunk", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "chunk");
   check<ValueError>(chunks > 0, "chunk: chunks is {}; it must be at least 1", chunks);
@@ -316,7 +315,7 @@ std::vector<Tensor> chunk(const Tensor& x, Size chunks, std::int64_t dim) {
   return split_at("chunk", x, d, even_sizes(n, n / chunks + (n % chunks != 0 ? 1 : 0)));
 }
 
-std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim) {
+std::vector<Tensor> unbind(const Tensor& x, Dim dim) {
   check_has_dimensions("unbind", x.shape());
   const std::size_t d = normalize_dim(dim, x.dim(), "unbind");
   std::vector<Tensor> parts;
@@ -325,7 +324,7 @@ std::vector<Tensor> unbind(const Tensor& x, std::int64_t dim) {
   return parts;
 }
 
-void detail::check_parts(const char* op, const Tensor& x, std::int64_t dim, std::size_t parts,
+void detail::check_parts(const char* op, const Tensor& x, Dim dim, std::size_t parts,
                          std::size_t wanted) {
   if (parts != wanted)
     fail<ValueError>("{}: x {} makes {} along dimension {}, but {} named", op, to_string(x.shape()),
@@ -441,7 +440,7 @@ DiscreteTensor<T> join_discrete(const std::vector<DiscreteTensor<T>>& xs, const 
 }  // namespace
 
 XGRAD_RULE(cat, "the inputs, joined", {"its own part of g"}, detail::elements_move);
-Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
+Tensor cat(const std::vector<Tensor>& xs, Dim dim) {
   check_can_join("cat", xs);
   const std::vector<Shape> shapes = shapes_of(xs);
   const auto [shape, d, starts] = joined_by_cat(shapes, dim);
@@ -458,14 +457,14 @@ Tensor cat(const std::vector<Tensor>& xs, std::int64_t dim) {
           }
       });
 }
-Indices cat(const std::vector<Indices>& xs, std::int64_t dim) {
+Indices cat(const std::vector<Indices>& xs, Dim dim) {
   return join_discrete(xs, joined_by_cat(shapes_of(xs), dim));
 }
-Mask cat(const std::vector<Mask>& xs, std::int64_t dim) {
+Mask cat(const std::vector<Mask>& xs, Dim dim) {
   return join_discrete(xs, joined_by_cat(shapes_of(xs), dim));
 }
 
-Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim) {
+Tensor stack(const std::vector<Tensor>& xs, Dim dim) {
   check_can_join("stack", xs);
   const Joined to = joined_by_stack(shapes_of(xs), dim);
   return record(
@@ -478,10 +477,10 @@ Tensor stack(const std::vector<Tensor>& xs, std::int64_t dim) {
                               static_cast<std::int64_t>(i)));
       });
 }
-Indices stack(const std::vector<Indices>& xs, std::int64_t dim) {
+Indices stack(const std::vector<Indices>& xs, Dim dim) {
   return join_discrete(xs, joined_by_stack(shapes_of(xs), dim));
 }
-Mask stack(const std::vector<Mask>& xs, std::int64_t dim) {
+Mask stack(const std::vector<Mask>& xs, Dim dim) {
   return join_discrete(xs, joined_by_stack(shapes_of(xs), dim));
 }
 

@@ -34,6 +34,12 @@ Tensor mistake(const Tensor& x, Tensor w) {
   return where(argmax(x * w, 0) == 0.5, 1, 0);
 #elif CASE == 11
   return x * w += x;
+#elif CASE == 12  // sizes and dimensions are integers
+  return nn::Linear(2.5, 3)(x * w);
+#elif CASE == 13
+  return softmax(x * w, 1.7);
+#elif CASE == 14
+  return nn::SwiGLU(w.size(0), 8.0 / 3 * static_cast<double>(w.size(0)))(x);
 #else
   Tensor y = -x;
   y = std::move(w);
