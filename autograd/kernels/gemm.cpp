@@ -22,6 +22,13 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/threads.hpp>
 
+#if defined(__linux__)
+extern "C" {  // null with another BLAS
+[[gnu::weak]] void openblas_set_num_threads(int);
+[[gnu::weak]] int blas_thread_shutdown_();
+}
+#endif
+
 namespace xgrad::kernels {
 
 namespace {
@@ -29,7 +36,16 @@ namespace {
 // A function of the loaded BLAS, or null if it has none of that name.
 template <class F>
 F* find_in_blas(const char* name) {
-  return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
+  void* found = dlsym(RTLD_DEFAULT, name);
+#if defined(__linux__)
+  // In a program that is linked with -static dlsym() finds nothing.
+  const std::string_view wanted = name;
+  if (found == nullptr && wanted == "openblas_set_num_threads")
+    found = reinterpret_cast<void*>(openblas_set_num_threads);
+  if (found == nullptr && wanted == "blas_thread_shutdown_")
+    found = reinterpret_cast<void*>(blas_thread_shutdown_);
+#endif
+  return reinterpret_cast<F*>(found);
 }
 
 // Keeps the loaded BLAS from using its own threads, which would compete with ours.  Runs when the
