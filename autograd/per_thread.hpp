@@ -7,8 +7,6 @@ namespace xgrad::detail {
 class OfThread {
  public:
   OfThread();  ///< from now on it belongs to this thread
-  OfThread(const OfThread&) = delete;
-  OfThread& operator=(const OfThread&) = delete;
   virtual ~OfThread() = default;
 
  private:

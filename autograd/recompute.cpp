@@ -20,10 +20,6 @@ struct NodeRecorder final : Observer {
   static inline thread_local constinit NodeRecorder* innermost = nullptr;
   std::unordered_set<const Node*> made;
   NodeRecorder* const outer = std::exchange(innermost, this);
-
-  NodeRecorder() = default;
-  NodeRecorder(const NodeRecorder&) = delete;
-  NodeRecorder& operator=(const NodeRecorder&) = delete;
   ~NodeRecorder() override { innermost = outer; }
   void on_forward(std::string_view, std::span<const Tensor>, const Tensor& y,
                   const Forward&) override {
