@@ -198,7 +198,7 @@ Ids Encoder::finish(const Characters& characters) && {
     ids.push_back(static_cast<std::uint32_t>(at - characters.list_.begin()));
   }
   if (!unknown.empty()) {
-    fail<ValueError>("encode: the vocabulary of {} lacks {}",
+    fail<UnknownCharacter>("encode: the vocabulary of {} lacks {}",
                      counted(characters.size(), "character", "characters"), listed(unknown));
   }
   ids_.widen(static_cast<std::uint32_t>(std::max<std::size_t>(characters.size(), 1) - 1));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include <xgrad/autograd/error.hpp>
 #include <xgrad/autograd/shape.hpp>
 
 namespace xgrad::text {
@@ -67,6 +68,11 @@ class GrowingIds {
 
 // The vocabulary of a character-level model: its characters and their ids.
 
+/// A text has characters that a vocabulary lacks.
+struct UnknownCharacter : ValueError {
+  using ValueError::ValueError;
+};
+
 /// Distinct characters, sorted by code point; a character's id is its place.  The same ids as
 /// nanoGPT's sorted(set(text)).
 class Characters {
@@ -89,7 +95,7 @@ class Characters {
   /// Whether a character has an id.
   bool contains(char32_t c) const;
 
-  /// The ids of a text's characters.  Throws a ValueError that names each unknown character once
+  /// The ids of a text's characters.  Throws an UnknownCharacter that names each unknown character once
   /// (the first hundred).
   Ids encode(std::u32string_view text) const;
 

@@ -120,7 +120,7 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
                          nll.end());
     }
   } catch (const ValueError& error) {
-    fail<FileError>("{}: {}", name, reason(error));
+    fail<FileError>("{}: {}{}", name, reason(error), cure_of(error));
   }
   return dataset;
 }

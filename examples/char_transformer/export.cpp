@@ -87,7 +87,7 @@ void export_adapters(const ExportOptions& options) {
 }  // namespace
 
 void export_model(const ExportOptions& options) {
-  need("--checkpoint", options.checkpoint);
+  need_run(options.checkpoint);
   if (options.adapters)
     return export_adapters(options);
   if (options.out.ends_with('/'))

@@ -22,6 +22,7 @@
 
 #include "build.hpp"
 #include "commands.hpp"
+#include "hints.hpp"
 #include "output.hpp"
 #include "run_dir.hpp"
 #include "sample.hpp"
@@ -82,8 +83,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// "; did you mean NAME?" for a flag or a command, if one is similar, or contains the word.
+/// Whether a command has a flag.
+std::function<bool(const std::string&)> flags_of(const CLI::App& app) {
+  return [&app](const std::string& flag) { return app.get_option_no_throw(flag) != nullptr; };
+}
+
+/// What a flag or a command is called here: of hints.hpp, or "; did you mean NAME?" if one is
+/// similar, or contains the word.
 std::string suggestion(const std::string& written, const CLI::App& app) {
+  if (auto hint = written.starts_with('-') ? flag_hint(written, flags_of(app))
+                                           : command_hint(written);
+      !hint.empty())
+    return hint;
   const std::string letters =
       written.substr(std::min(written.find_first_not_of('-'), written.size()));
   std::string nearest;
@@ -106,12 +117,16 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
 /// An unknown word is reported first, because other complaints often follow from it.
 [[noreturn]] void refuse_line(const CLI::App& program, const CLI::ParseError& error) {
   const auto chosen = program.get_subcommands();
-  const CLI::App& app = chosen.empty() ? program : *chosen.front();
+  const bool before = !program.remaining().empty();  // words before the command
+  const CLI::App& app = before || chosen.empty() ? program : *chosen.front();
   if (const auto unknown = app.remaining(); !unknown.empty()) {
     const std::string word = unknown[0].substr(0, unknown[0].find('='));
     const bool flag = word.starts_with('-') && word.find_first_not_of('-') != word.npos;
-    if (!flag && !chosen.empty())
-      fail<UsageError>("unexpected argument '{}'", unknown[0]);
+    if (before && flag && !chosen.empty())
+      fail<UsageError>("flag '{}' stands before the command, and belongs behind it", word);
+    if (!flag && &app != &program)
+      fail<UsageError>("unexpected argument '{}'{}", unknown[0],
+                       argument_hint(unknown[0], flags_of(app)));
     fail<UsageError>("unknown {} '{}'{}", flag ? "flag" : "command", word, suggestion(word, app));
   }
   const std::string what = error.what();
@@ -132,7 +147,7 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
 std::size_t useful_threads(const std::string& asked, std::size_t n) {
   const std::size_t processors = xgrad::num_processors(), most = 4 * processors;
   if (n > most)
-    warn(fmt::format("{}: {} are used, four for each of the {} processors", asked,
+    warn(fmt::format("{}: {} are used, four for each of the {}", asked,
                      format_count(most, "thread"), format_count(processors, "processor")));
   return std::min(n, most);
 }
@@ -400,6 +415,8 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
            "begin a new run with the weights of a checkpoint, of a pretrained model's folder, of "
            "a safetensors file with nanoGPT's names, as export writes it, or with PEFT's adapters",
            "FILE|DIR");
+  add_bool(app, "--keep-optimizer", train.keep_optimizer,
+           "with --init-from of a run: begin with its AdamW's averages, too, not with zeros");
   add_base(app, train.base);
   add_number(app, "--lora-rank", train.lora_rank, {1, 65536},
              "train adapters of this rank (LoRA) to its weights; checkpoints hold only these");
@@ -613,8 +630,15 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
     if (const auto chosen = program.get_subcommands(); !chosen.empty())
       line.command += " " + chosen.front()->get_name();
   };
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc > 1 && argv[1] == std::string_view("help")) {  // "help train" is "train --help"
+    words.erase(words.begin() + 1);
+    const auto named = [&](const Command& command) { return command.app->check_name(argv[2]); };
+    if (argc == 2 || std::ranges::any_of(commands, named))
+      words.push_back("--help");
+  }
   try {
-    program.parse(argc, argv);
+    program.parse(static_cast<int>(words.size()), words.data());
   } catch (const CLI::CallForHelp&) {
     for (const Command& command : commands)
       for (CLI::Option* const option : command.app->get_options({}))
@@ -660,8 +684,9 @@ void check_output(const std::string& path, bool overwrite, std::vector<std::stri
   xgrad::io::check_output(path, overwrite, inputs);
 }
 
-void need(const char* flag, const std::string& value) {
-  check<UsageError>(!value.empty(), "{} FILE is needed", flag);
+void need_run(const std::string& checkpoint) {
+  check<UsageError>(!checkpoint.empty(),
+                    "RUN is needed: the folder of a run or of a pretrained model, or a checkpoint");
 }
 
 }  // namespace char_transformer

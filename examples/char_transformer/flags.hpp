@@ -53,7 +53,7 @@ inline constexpr double many = 1e9;  ///< the largest count
 /// From 0 to below 1.
 inline constexpr Range probability{0, 0.999999};
 
-/// UsageError unless a flag has a value, from the command line or --config.
-void need(const char* flag, const std::string& value);
+/// UsageError unless a model is named, in the command line or --config.
+void need_run(const std::string& checkpoint);
 
 }  // namespace char_transformer

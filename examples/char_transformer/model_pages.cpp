@@ -81,7 +81,7 @@ xgrad::Tensor loss_on(const TrainedModel& trained, std::span<const std::int64_t>
 }  // namespace
 
 void explain(const ExplainOptions& options) {
-  need("--checkpoint", options.checkpoint);
+  need_run(options.checkpoint);
   if (options.prompt && (!options.data.empty() || options.length))
     throw UsageError("--prompt is the whole text: omit --data and --length, or it");
   pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
@@ -136,7 +136,7 @@ std::vector<std::int64_t> own_text(const TrainedModel& trained) {
 }  // namespace
 
 void graph(const GraphOptions& options) {
-  need("--checkpoint", options.checkpoint);
+  need_run(options.checkpoint);
   const bool html = options.format == "html";
   const std::string out = options.out.empty() && html ? "graph.html" : options.out;
   if (!out.empty())

@@ -79,6 +79,44 @@ void check_lora(const TrainOptions& given, bool has_adapters) {
     throw UsageError("--lora-targets names no layer");
 }
 
+/// Adds the state of the optimizer that trained a model to its weights, for --keep-optimizer.
+void add_optimizer(xgrad::io::Checkpoint& weights, const TrainOptions& given) {
+  const std::string path = pretrained_folder(given.init_from).empty() &&
+                                   adapters_folder(given.init_from).empty() &&
+                                   !holds_weights_alone(given.init_from)
+                               ? find_checkpoint(given.init_from)
+                               : "";
+  if (path.empty())
+    fail<FileError>(
+        "{}: --keep-optimizer takes the optimizer's state of a run's checkpoint, and here are "
+        "weights alone: omit the flag",
+        given.init_from);
+  xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
+  if (checkpoint.optimizer.tensors.empty())
+    fail<FileError>("{}: its optimizer has made no step: omit --keep-optimizer", path);
+  weights.optimizer = std::move(checkpoint.optimizer);
+  weights.parameters = std::move(checkpoint.parameters);
+  weights.generators = std::move(checkpoint.generators);
+}
+
+/// A warning for a new run with the weights of another, if it begins with a rate that nobody chose,
+/// above the last of that run; else empty.
+std::string rate_note(const PreparedRun& run) {
+  const TrainOptions& options = run.options;
+  const double highest = options.recipe.learning_rate;
+  if (!run.from || options.given.contains("--learning-rate") || options.lora_rank > 0)
+    return "";
+  const double before = run.last_rate.value_or(1e-4);
+  if (before >= highest)
+    return "";
+  return fmt::format(
+      "--learning-rate is {:.4g} unless it is given, which may undo what these weights have "
+      "learnt: {}{:.4g}{}.",
+      highest, run.last_rate ? "they were last trained with " : "for fine-tuning, ", before,
+      run.last_rate ? options.keep_optimizer ? "" : "; --keep-optimizer continues AdamW's averages"
+                    : " or less is usual");
+}
+
 /// The options of a resumed run; without a checkpoint, of a new run, which may have the weights of
 /// another.
 PreparedRun prepare_options(const TrainOptions& given, const std::string& checkpoint) {
@@ -89,6 +127,8 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
     if (given.lora_rank > 0)
       throw UsageError("--lora-rank adds adapters to a model: --init-from names it");
     check_lora(given, false);
+    if (given.keep_optimizer)
+      throw UsageError("--keep-optimizer takes the state from --init-from, which is not given");
     return run;
   }
   if (resumes) {
@@ -108,6 +148,11 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
     run.from->model = state_dict(trained.model);
     run.about = std::move(trained.about);
     run.info = std::move(trained.info);
+    if (run.info.config.find("learning_rate") != nullptr)  // of a run
+      run.last_rate = schedule_of(read_recipe(run.info.config, trained.path))(
+          std::max<std::uint64_t>(step_of(trained.path), 1) - 1);
+    if (given.keep_optimizer)
+      add_optimizer(*run.from, given);
     adapted = run.info.lora.has_value();
     if (!adapted && given.lora_rank > 0)
       run.info.lora = {lora_options(given), fs::absolute(trained.path).lexically_normal().string(),
@@ -182,8 +227,8 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
                                         format_count(run.steps(), "step")));
   }
   if (!differences.empty())
-    fail<FileError>("{}: the flags disagree with it:\n  {}\nOmit them, or begin a new run.", path,
-                    fmt::join(differences, "\n  "));
+    fail<FileError>("{}: the flags disagree with it:\n  {}\nOmit them{}.", path,
+                    fmt::join(differences, "\n  "), resumes ? ", or begin a new run" : "");
   run.changes = fmt::format("{}", fmt::join(changes, ", "));
   if (!resumes)
     return run;
@@ -205,6 +250,8 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
   if (options.val_data.empty())
     options.val_data = text_in(before, "val_data");
   options.init_from = text_in(before, "init_from");
+  const bool* const kept = before.find<bool>("keep_optimizer");
+  options.keep_optimizer = kept != nullptr && *kept;
   return run;
 }
 
@@ -269,6 +316,8 @@ std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string
                                           : "")));
   else if (given.resume && writes)
     tell(labelled("New", fmt::format("a new run: there is nothing to resume in {}.", options.out)));
+  if (const std::string note = resumes ? "" : rate_note(run); !note.empty())
+    tell(labelled("Note", note));
   if (!run.changes.empty())
     tell(labelled("Flags", fmt::format("changed from here on: {}.", run.changes)));
   if (!resumes)
@@ -396,13 +445,28 @@ std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model) {
   const auto rate = schedule_of(r);
   const std::size_t first = run.steps(), last = std::max<std::size_t>(r.max_iters, 1) - 1,
                     highest = std::clamp(r.warmup_iters, std::min(first, last), last);
-  const std::string rates = fmt::format(
-      "from {:.4g} to {:.4g} at step {}, and {:.4g} at the last; lowest {:.4g}.", rate(first),
-      rate(highest), format_count(highest), rate(last), std::min(rate(first), rate(last)));
+  const std::string rates =
+      highest > first
+          ? fmt::format("from {:.4g} to {:.4g} at step {}, and {:.4g} at the last; lowest {:.4g}.",
+                        rate(first), rate(highest), format_count(highest), rate(last),
+                        std::min(rate(first), rate(last)))
+          : fmt::format("{:.4g} at step {}, and {:.4g} at the last.", rate(first),
+                        format_count(first), rate(last));
+  // A small text is evaluated as long as a large one.
+  const std::size_t evaluated = r.eval_iters * r.batch_size * r.block_size,
+                    times = evaluated / std::max<std::size_t>(validation.size(), 1);
+  const std::string evaluation = fmt::format(
+      "{}every {}, over {} of {}{}.", first == 0 ? "before the first step and " : "",
+      format_count(r.eval_interval, "step"), format_batches(r.eval_iters),
+      vocabulary.count(r.batch_size * r.block_size),
+      times < 10 ? ""
+                 : fmt::format(": {} times the text to validate on, and fewer --eval-iters take "
+                               "less time",
+                               format_count(times)));
   return labelled("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
                                        xgrad::simd_name(), xgrad::blas_name())) +
          labelled("Text", text) + labelled("Loss", loss + ".") + labelled("Model", size + ".") +
-         labelled("Steps", steps) + labelled("Rate", rates);
+         labelled("Steps", steps) + labelled("Rate", rates) + labelled("Eval", evaluation);
 }
 
 std::string format_environment(std::size_t ranks) {

@@ -18,6 +18,7 @@ struct PreparedRun {
   TrainOptions options;  ///< of a resumed run its own, and those that may change
   std::optional<xgrad::io::Checkpoint> from = {};  ///< the source of its first weights
   std::optional<std::uint64_t> resumed = {};       ///< the steps made, of a resumed run
+  std::optional<double> last_rate = {};            ///< of `from`'s run, if a new run begins with it
   std::string about = {};                          ///< of `from`: "PATH, after 300 steps"
   CheckpointInfo info = {};                        ///< of `from`; then for its own checkpoints
   std::string changes = {};                        ///< of its flags: "--min-lr 1 -> 2"

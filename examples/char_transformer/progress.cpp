@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "output.hpp"
 
@@ -14,10 +15,21 @@ constexpr auto redraw_after = std::chrono::milliseconds(100);
 constexpr auto longest_silence = std::chrono::seconds(10);
 constexpr double forget = 0.1;  // the weight of the newest step in the average time of a step
 
+/// The largest memory of this process.  Linux's ru_maxrss also counts the program that started this
+/// one, because it survives exec; VmHWM does not.
 double peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (double kilobytes = 0; word == "VmHWM:" && status >> kilobytes)
+      return 1024 * kilobytes;
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  return 1024 * static_cast<double>(usage.ru_maxrss);
+#if defined(__APPLE__)
+  constexpr double unit = 1;
+#else
+  constexpr double unit = 1024;
+#endif
+  return unit * static_cast<double>(usage.ru_maxrss);
 }
 
 std::string after_steps(std::uint64_t steps) {

@@ -22,7 +22,9 @@
 #include <xgrad/io/safetensors.hpp>
 
 #include "checkpoint_info.hpp"
+#include "hints.hpp"
 #include "output.hpp"
+#include "runs/runs.hpp"
 
 namespace char_transformer {
 namespace {
@@ -95,11 +97,14 @@ std::optional<std::string> checkpoint_in(const std::string& folder) {
 std::string find_checkpoint(const std::string& path) {
   xgrad::io::check_weights_kind(path);
   std::error_code none;
+  if (const std::string hint = model_hint(path); !hint.empty())
+    fail<FileError>("{}: no such file or folder{}", path, hint);
   if (!fs::is_directory(path, none))
     return path;
   if (auto found = checkpoint_in(path))
     return *found;
-  fail<FileError>("{}: the folder holds no checkpoint", path);
+  fail<FileError>("{}: the folder holds no checkpoint{}", path,
+                  runs::runs_in(path, checkpoint_name));
 }
 
 xgrad::io::Checkpoint read_checkpoint(const std::string& path) {

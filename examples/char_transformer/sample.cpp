@@ -28,8 +28,9 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
     ids.copy(0, ids.size(), list.data());
     return list;
   } catch (const ValueError& error) {
-    fail<ValueError>("{}: {}; it knows {}", what, reason(error),
-                     xgrad::printable_name(text::encode_utf8(vocabulary.characters()->list())));
+    fail<ValueError>("{}: {}; it knows {}{}", what, reason(error),
+                     xgrad::printable_name(text::encode_utf8(vocabulary.characters()->list())),
+                     cure_of(error));
   }
 }
 
@@ -168,7 +169,7 @@ static xgrad::nn::LogitsProcessor processor_of(const SampleOptions& options) {
 }
 
 void sample(const SampleOptions& given) {
-  need("--checkpoint", given.checkpoint);
+  need_run(given.checkpoint);
   if (!given.file.empty() && !given.prompts.empty())
     throw UsageError("--prompt and --file are both prompts: omit one of them");
   const TrainedModel trained = load_trained_model(given.checkpoint, given.base, given.raw);

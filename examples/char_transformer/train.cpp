@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <limits>
@@ -155,12 +156,13 @@ class Trainer {
   /// A validation loss; no value if stopped.  Throws NotFinite, on all ranks, for one that is not
   /// finite.
   std::optional<double> measured(const std::function<std::optional<double>(const Stop&)>& loss) {
-    const auto measure = [&] {
-      return loss([&](double done) {
-        progress_.evaluating(done);
-        return done > 0 && stopped();
-      });
-    };
+    Stop stop{.between = [this](double done) {
+      progress_.evaluating(done);
+      return stopped();
+    }};
+    if (ranks_.size() == 1)  // ranks agree between batches
+      stop.within = [this] { return signals_ && signals_->received() != 0; };
+    const auto measure = [&] { return loss(stop); };
     const std::optional<double> value = measure();
     if (value && !std::isfinite(*value))
       fail<NotFinite>("{} the validation loss is {}\n{}",
@@ -169,12 +171,14 @@ class Trainer {
                       *value, first_anomaly([&] { measure(); }));
     return value;
   }
+  std::optional<double> estimate_of(std::size_t blocks, std::size_t batches, const Stop& stop) {
+    return estimate_loss(ranks_, training_.model(), validation_, run_.dataset.document_end,
+                         recipe_.block_size, blocks, batches, options_.seed, stop);
+  }
   /// Over the same random batches each time, so that all evaluations of a run compare.
   std::optional<double> estimate(std::size_t batches) {
-    return measured([&](const Stop& stop) {
-      return estimate_loss(ranks_, training_.model(), validation_, run_.dataset.document_end,
-                           recipe_.block_size, recipe_.batch_size, batches, options_.seed, stop);
-    });
+    return measured(
+        [&](const Stop& stop) { return estimate_of(recipe_.batch_size, batches, stop); });
   }
   /// The final loss, over at most 2048 blocks.
   std::optional<double> whole() {
@@ -193,8 +197,10 @@ class Trainer {
   void check_model() {
     if (const auto wrong = not_finite(xgrad::nn::state_dict(training_.model())); !wrong.empty())
       fail<NotFinite>("step {}: after its update {}", steps_ - 1, wrong);
-    if (evaluations_.last != steps_)
-      estimate(1);
+    if (evaluations_.last != steps_)  // a few blocks, because a signal may have asked to stop
+      measured([&](const Stop&) {
+        return estimate_of(xgrad::parallel::shard_count(recipe_.batch_size), 1, {});
+      });
   }
 
   /// Records a sample of the model, if it is due.  Its generator begins with the run's seed, so
@@ -303,9 +309,9 @@ class Trainer {
     if (!writes_)
       return;
     print_loss("val_loss", *final_loss_, bits_per_byte(),
-               fmt::format("{} of {}, {} each{}", format_blocks(blocks_, all_blocks_),
-                           run_.dataset.validation_name, vocabulary_.count(recipe_.block_size),
-                           blocks_ < all_blocks_ ? "; eval takes all" : ""),
+               format_blocks(blocks_, all_blocks_, run_.dataset.validation_name,
+                             vocabulary_.count(recipe_.block_size)) +
+                   (blocks_ < all_blocks_ ? "; eval takes all" : ""),
                run_.dataset.entropy(blocks_ * recipe_.block_size));
     SampleOptions sample{.seed = options_.seed};
     sample.tokens =
@@ -370,27 +376,53 @@ class Trainer {
   bool failed_ = false, best_failed_ = false, adapters_failed_ = false;
 };
 
-/// Saves nothing: its steps are made to be timed.
+/// The milliseconds of a batch of blocks, by those of parts of it: ms_of(blocks).
+double time_batch(std::size_t batch, const std::function<double(std::size_t blocks)>& ms_of) {
+  double ms = std::numeric_limits<double>::infinity(), spent = 0;
+  std::size_t part = xgrad::parallel::shard_count(batch);
+  for (std::size_t i = 0; i < 8 && spent < 500; ++i) {
+    const double took = ms_of(part);
+    ms = std::min(ms, took * static_cast<double>(batch) / static_cast<double>(part));
+    spent += took;
+    if (spent < 100)
+      part = std::min(batch, 4 * part);
+  }
+  return ms;
+}
+
+/// Saves nothing: its steps and evaluations are made to be timed.
 void dry_run(PreparedRun& run, Training& training) {
   say(describe(run, training.model()));
   Recipe& recipe = run.options.recipe;
-  const std::size_t made = run.steps(), all = recipe.max_iters;
-  // The time of a part of a batch is scaled to the whole.
-  const std::size_t batch = recipe.batch_size;
+  const Dataset& dataset = run.dataset;
+  const std::size_t made = run.steps(), all = recipe.max_iters, batch = recipe.batch_size,
+                    every = recipe.eval_interval;
   const auto batches = static_cast<double>(std::exchange(recipe.gradient_accumulation_steps, 1));
-  recipe.batch_size = xgrad::parallel::shard_count(batch);
-  double ms = std::numeric_limits<double>::infinity(), spent = 0;
-  for (std::size_t i = 0; i < 8 && spent < 500; ++i) {
-    const double took = training.make_step(made + i).ms,
-                 parts = static_cast<double>(batch) / static_cast<double>(recipe.batch_size);
-    ms = std::min(ms, took * parts * batches);
-    spent += took;
-    if (spent < 100)
-      recipe.batch_size = std::min(batch, 4 * recipe.batch_size);
-  }
-  say(labelled("Time",
-               fmt::format("about {}, {:.3g} ms a step, and the evaluations.",
-                           format_duration(ms * static_cast<double>(all - made) / 1000), ms)));
+  std::size_t step = made;
+  const double step_ms = batches * time_batch(batch, [&](std::size_t blocks) {
+                           recipe.batch_size = blocks;
+                           return training.make_step(step++).ms;
+                         });
+  const double batch_ms = time_batch(batch, [&](std::size_t blocks) {
+    const auto begin = std::chrono::steady_clock::now();
+    estimate_loss(training.ranks(), training.model(), dataset.ids.validation, dataset.document_end,
+                  recipe.block_size, blocks, 1, run.options.seed, {});
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+        .count();
+  });
+  const std::size_t steps = all - made, last = all % every != 0 && steps > 0 ? 1 : 0,
+                    evaluations = all / every - made / every + last + (made == 0 && all > 0),
+                    blocks = std::min(most_val_blocks, xgrad::text::block_count(
+                                                           dataset.ids.validation,
+                                                           recipe.block_size));
+  const double evaluation_ms = batch_ms * static_cast<double>(recipe.eval_iters),
+               final_ms = batch_ms * static_cast<double>(blocks) / static_cast<double>(batch),
+               ms = step_ms * static_cast<double>(steps) +
+                    evaluation_ms * static_cast<double>(evaluations) + final_ms;
+  say(labelled("Time", fmt::format("about {}: {} of {}, {} of {}, and the final loss.",
+                                   format_duration(ms / 1000), format_count(steps, "step"),
+                                   format_time(step_ms), format_count(evaluations, "evaluation"),
+                                   format_time(evaluation_ms))));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 #include <xgrad/autograd/check/anomaly.hpp>
+#include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/nn/init.hpp>
@@ -97,7 +98,21 @@ Training::Training(PreparedRun& run, Ranks& ranks)
   ranks_.share(trained_parameters(model_));
   if (run.resumed)
     xgrad::io::restore(*run.from, model_, optimizer_);
+  else if (run.options.keep_optimizer)
+    keep_optimizer(*run.from);
   run.from.reset();
+}
+
+/// Takes a checkpoint's averages and counts of steps, but neither its options nor its generator.
+void Training::keep_optimizer(const xgrad::io::Checkpoint& from) {
+  const xgrad::optim::OptimizerState own = optimizer_.state_dict();
+  const Generator generator = xgrad::default_generator();
+  xgrad::io::restore(from, model_, optimizer_);
+  xgrad::default_generator() = generator;
+  xgrad::optim::OptimizerState state = optimizer_.state_dict();
+  for (const auto& option : own.numbers)
+    *std::ranges::find(state.numbers, option.first, [](auto& n) { return n.first; }) = option;
+  optimizer_.load_state_dict(state);
 }
 
 /// Draws the step's batches and adds the gradient of the mean loss over them; returns that loss.
@@ -163,6 +178,24 @@ Tensor loss_at(const GPT& model, const Ids& part, std::span<const std::int64_t> 
 
 namespace {
 
+struct Interrupted {};
+
+/// Throws Interrupted after an op once `stop` says so: a batch may take half a minute.
+class Interrupter final : public xgrad::Observer {
+ public:
+  explicit Interrupter(const std::function<bool()>& stop) : stop_(stop) {}
+  void on_forward(std::string_view /*op*/, std::span<const Tensor> /*inputs*/,
+                  const Tensor& /*output*/, const xgrad::Forward& /*forward*/) override {
+    if (stop_())
+      throw Interrupted();
+  }
+  void on_backward(const xgrad::Node& /*node*/, std::size_t /*input*/,
+                   const Tensor& /*gradient*/) override {}
+
+ private:
+  const std::function<bool()>& stop_;
+};
+
 /// The mean loss over `n` items, with dropout off; `batch(i)` is the next batch of items after i:
 /// the starts of its blocks, and its number of items.
 template <class Batch>
@@ -171,16 +204,25 @@ std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, const Ids&
                                 std::size_t items, const Stop& stop, const Batch& batch) {
   GPT evaluated = model;  // copies the training flag, which is switched here
   xgrad::nn::eval(evaluated);
+  Interrupter interrupter(stop.within);
   double total = 0;
   for (std::size_t done = 0; done < items;) {
-    if (stop(static_cast<double>(done) / static_cast<double>(items)))
+    if (stop.between && stop.between(static_cast<double>(done) / static_cast<double>(items)))
       return std::nullopt;
     const std::pair<std::vector<std::size_t>, std::size_t> next = batch(done);
     const auto loss = [&](std::size_t begin, std::size_t end) {
+      xgrad::Mode mode = xgrad::Mode::current();
+      if (stop.within && mode.observer == nullptr)
+        mode.observer = &interrupter;
+      const xgrad::ModeGuard guard(mode);
       return loss_at(evaluated, part, document_end, block_size,
                      std::span(next.first).subspan(begin, end - begin));
     };
-    total += static_cast<double>(next.second) * ranks.mean_loss(next.first.size(), loss);
+    try {
+      total += static_cast<double>(next.second) * ranks.mean_loss(next.first.size(), loss);
+    } catch (const Interrupted&) {
+      return std::nullopt;
+    }
     done += next.second;
   }
   return total / static_cast<double>(items);
@@ -217,7 +259,14 @@ std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model, const 
 std::string format_blocks(std::size_t blocks, std::size_t all) {
   return blocks < all
              ? fmt::format("the first {} of {} blocks", format_count(blocks), format_count(all))
-             : "all " + format_count(all, "block");
+         : all == 1 ? "the only block"
+                    : "all " + format_count(all, "block");
+}
+
+std::string format_blocks(std::size_t blocks, std::size_t all, const std::string& name,
+                          const std::string& length) {
+  return fmt::format("{} of {}, {}{}", format_blocks(blocks, all), name, length,
+                     all == 1 ? "" : " each");
 }
 
 void print_loss(const std::string& label, double loss, double bits_per_byte,
@@ -232,7 +281,7 @@ void print_loss(const std::string& label, double loss, double bits_per_byte,
 }
 
 void evaluate(const EvalOptions& options) {
-  need("--checkpoint", options.checkpoint);
+  need_run(options.checkpoint);
   const TrainedModel trained = load_trained_model(options.checkpoint, options.base, options.raw);
   const CheckpointInfo& info = trained.info;
   const bool named = !options.data.empty();
@@ -276,10 +325,10 @@ void evaluate(const EvalOptions& options) {
   Progress progress(0, 0, 0);
   const auto measure = [&] {
     return block_loss(one, trained.model, ids, document_end, block_size, blocks,
-                      [&](double done) {
+                      {.between = [&](double done) {
                         progress.evaluating(done);
                         return false;
-                      })
+                      }})
         .value();
   };
   const double loss = measure();
@@ -289,8 +338,7 @@ void evaluate(const EvalOptions& options) {
                     first_anomaly([&] { measure(); }));
   print_loss(train || val ? split + "_loss" : "loss", loss,
              info.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
-             fmt::format("{} of {}, {} each", format_blocks(blocks, blocks), name,
-                         info.vocabulary.count(block_size)),
+             format_blocks(blocks, blocks, name, info.vocabulary.count(block_size)),
              val ? dataset.entropy(blocks * block_size) : std::nullopt);
 }
 

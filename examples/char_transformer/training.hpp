@@ -36,7 +36,7 @@ std::string first_anomaly(const std::function<void()>& again);
 class Training {
  public:
   /// Draws the weights, or takes those of a checkpoint and frees it; a resumed run also restores
-  /// its optimizer and generator.
+  /// its optimizer and generator, and one with --keep-optimizer the optimizer's averages.
   Training(PreparedRun& run, Ranks& ranks);
 
   /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
@@ -53,6 +53,7 @@ class Training {
  private:
   [[noreturn]] void stop_before_update(const std::string& what, const xgrad::Generator& generator);
   double add_gradients();
+  void keep_optimizer(const xgrad::io::Checkpoint& from);
 
   const Recipe& recipe_;
   const Dataset& dataset_;
@@ -66,8 +67,11 @@ class Training {
 /// The learning rate of each step.
 xgrad::optim::Schedule schedule_of(const Recipe& recipe);
 
-/// Called before every batch with the part done, 0 to 1; true stops.
-using Stop = std::function<bool(double done)>;
+/// Stops an evaluation.  Either may be empty.
+struct Stop {
+  std::function<bool(double done)> between = {};  ///< called before every batch with the part done
+  std::function<bool()> within = {};  ///< called after every op of it, on several threads at once
+};
 
 /// The model's mean loss over the blocks of a part that begin at `starts`.  If documents end with
 /// ids, no position sees another document; the first token of one is predicted from the one before.
@@ -86,8 +90,11 @@ std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& mo
                                     std::size_t block_size, std::size_t batch_size,
                                     std::size_t batches, std::uint64_t seed, const Stop& stop);
 
-/// "all 29 blocks", "the first 2,048 of 17,000 blocks".
+/// "all 29 blocks", "the first 2,048 of 17,000 blocks", "the only block".
 std::string format_blocks(std::size_t blocks, std::size_t all);
+/// "all 29 blocks of NAME, 8 characters each"; `length` is that of a block.
+std::string format_blocks(std::size_t blocks, std::size_t all, const std::string& name,
+                          const std::string& length);
 /// Prints "LABEL X (perplexity Y, Z bits per byte)", what it is over, and, given the text's own
 /// entropy, the distance from it.
 void print_loss(const std::string& label, double loss, double bits_per_byte,

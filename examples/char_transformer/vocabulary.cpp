@@ -75,6 +75,12 @@ std::size_t Vocabulary::dropped_bytes(const std::string& utf8) const {
   return pairs() ? pairs()->dropped_bytes(utf8) : 0;
 }
 
+std::string cure_of(const xgrad::Error& error) {
+  return dynamic_cast<const text::UnknownCharacter*>(&error) == nullptr
+             ? ""
+             : "; a model that was trained with --tokens bpe knows all characters";
+}
+
 void warn_of_dropped(const std::string& what, const std::string& utf8,
                      const Vocabulary& vocabulary) {
   if (const std::size_t n = vocabulary.dropped_bytes(utf8); n > 0)

@@ -77,6 +77,8 @@ class Vocabulary {
   xgrad::io::TextTemplate template_;
 };
 
+/// A sentence about characters that a vocabulary lacks, if this is the error; else empty.
+std::string cure_of(const xgrad::Error& error);
 /// Warns of bytes that dropped_bytes() counts; `what` names the text.
 void warn_of_dropped(const std::string& what, const std::string& utf8,
                      const Vocabulary& vocabulary);

@@ -13,6 +13,9 @@ namespace runs {
 namespace {
 
 std::string number(double x) { return fmt::format("{:.5g}", x); }
+std::string milliseconds(double ms) {  // 34,300 and not 3.43e+04
+  return ms < 999.5 ? fmt::format("{:.3g}", ms) : format_count(std::round(ms));
+}
 std::string last_of(const xgrad::pages::Series& series) {
   return series.ys.empty() ? "-" : number(series.ys.back());
 }
@@ -71,7 +74,7 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
           {"losses not finite", infinite == 0 ? "-" : format_count(infinite)},
           {"tokens/s",
            timed && tokens > 0 ? format_count(std::round(1000 * tokens / median(times))) : "-"},
-          {"ms/step, median", timed ? fmt::format("{:.3g}", median(times)) : "-"},
+          {"ms/step, median", timed ? milliseconds(median(times)) : "-"},
           {"time of all steps", timed ? format_duration(sum(times) / 1000) : "-"}};
 }
 

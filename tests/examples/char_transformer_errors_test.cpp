@@ -42,9 +42,9 @@ TEST_CASE("char_transformer: a command line that cannot be followed") {
   refused({"eval", "x", "--checkpoint", "y"}, {"--checkpoint needs one value, once"});
   refused({"compare"}, {"RUN is needed: the folder of each run, or its metrics.jsonl"});
   refused({"train", "--data", ""}, {"--data"});
-  refused({"eval"}, {"--checkpoint FILE is needed"});
-  refused({"sample", "--tokens", "5"}, {"--checkpoint FILE is needed"});
-  refused({"export", "--out", "x"}, {"export: --checkpoint FILE is needed"});
+  refused({"eval"}, {"RUN is needed"});
+  refused({"sample", "--tokens", "5"}, {"RUN is needed"});
+  refused({"export", "--out", "x"}, {"export: RUN is needed"});
 
   const auto out_of_range = [&](const std::string& flag, const std::string& value,
                                 const std::string& range) {

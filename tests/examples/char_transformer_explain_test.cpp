@@ -77,7 +77,7 @@ TEST_CASE("explain: errors name the existing layers, heads and positions") {
     all = overridden(all, more);
     check_refused(folder, all, code, fragments);
   };
-  check_refused(folder, {"explain"}, 2, {"explain: --checkpoint FILE is needed"});
+  check_refused(folder, {"explain"}, 2, {"explain: RUN is needed"});
   check_refused(folder, {"explain", "--checkpoint", "none"}, 1, {"none: ", "No such file"});
   check_refused(folder, {"explain", "--checkpoint", "."}, 1, {".: the folder holds no checkpoint"});
   check_refused(folder, {"explain", "--checkpoint", "text"}, 1, {"text: "});

@@ -43,7 +43,7 @@ TEST_CASE("char_transformer graph: errors") {
     more.insert(more.begin(), {"graph", "--checkpoint", folder.checkpoint});
     check_refused(folder, more, code, fragments);
   };
-  check_refused(folder, {"graph"}, 2, {"graph: --checkpoint FILE is needed"});
+  check_refused(folder, {"graph"}, 2, {"graph: RUN is needed"});
   refused({"--format", "svg"}, 2, {"--format: 'svg' is not one of html, dot, text"});
   refused({"--max-nodes", "0"}, 2, {"--max-nodes", "from 1"});
   refused({"--prompt", ""}, 1, {"--prompt has 0 characters; this model takes 2 to 9"});

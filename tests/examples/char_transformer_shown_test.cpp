@@ -5,6 +5,7 @@
 #include <map>
 #include <regex>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/sanitizers.hpp>
 #include <xgrad/data/text.hpp>
 #include <xgrad/nn/gpt.hpp>
 
@@ -91,10 +92,37 @@ TEST_CASE("char_transformer: a dry run prints the same as a run, and writes noth
       run_well(folder, {"train", "--resume", "run", "--max-iters", "40", "--dry-run"});
   check_contains(more.err, {"From:  run/checkpoint.safetensors, after 20 steps."});
   CHECK(files_in(folder / ".") == before);
+  // Evaluations count: one before the first step, one at each interval, one at the end.
+  check_contains(dry.out, {": 40 steps of ", ", 5 evaluations of ", ", and the final loss.\n"});
+  check_contains(more.out, {": 20 steps of ", ", 2 evaluations of "});
+  const std::string slow =
+      run_well(folder, tiny_train({"--dry-run", "--eval-iters", "1000000000", "--eval-interval",
+                                   "7", "--max-iters", "15"})).out;
+  CHECK_THAT(slow, Catch::Matchers::Matches("[^]*\nTime:  about [0-9]+d[0-9]+h: 15 steps of "
+                                            "[0-9.]+ ms, 4 evaluations of [0-9]+[dh][^]*"));
+  check_contains(slow, {"\nEval:  before the first step and every 7 steps, over 1,000,000,000 "
+                        "random batches of 32 characters: 136,752,136 times the text"});
+  check_contains(more.out, {"\nEval:  every 10 steps, over 2 random batches of 32 characters.\n"});
   // It rejects the same flags as a run.
   check_refused(folder, tiny_train({"--out", "run", "--dry-run"}), 1, {"holds a run already"});
   check_refused(folder, {"train", "--data", "none", "--dry-run"}, 1, {"none"});
   CHECK(files_in(folder / ".") == before);
+}
+
+TEST_CASE("char_transformer: its memory is not that of the program that starts it", "[shown]") {
+  const TinyFolder folder;
+  constexpr std::size_t large = std::size_t{600} << 20;
+  Process process(folder, tiny_train({"--out", "run"}), [] {
+    const std::vector<char> used(large, 1);
+    if (used[large / 2] != 1)
+      ::_exit(96);
+  });
+  const Result result = process.wait();
+  const std::string line = "\nstep 40/40 100 %";
+  const std::string last = result.err.substr(result.err.find(line));
+  const std::string megabytes = last.substr(0, last.find(" MB\n"));
+  INFO(result.err);
+  CHECK(std::stod(megabytes.substr(megabytes.rfind(' '))) < (XGRAD_SANITIZER ? 500 : 200));
 }
 
 TEST_CASE("char_transformer: one batch is learnt by heart", "[shown]") {

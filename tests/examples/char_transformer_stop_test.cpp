@@ -100,6 +100,28 @@ TEST_CASE("char_transformer: stopped before the first step, a run leaves nothing
   CHECK_FALSE(fs::exists(folder / "runs"));
 }
 
+TEST_CASE("char_transformer: a signal ends an evaluation within a batch", "[stop]") {
+  const TinyFolder folder;
+  // A batch takes half a minute, as of --preset baby.
+  Process process(folder, tiny_train({"--batch-size", "1024", "--block-size", "200", "--n-embd",
+                                      "384", "--n-head", "6", "--n-layer", "6"}));
+  wait_until([&] { return process.err().find("Eval: ") != std::string::npos; });
+  const double before = process.processor_time();
+  wait_until([&] { return process.processor_time() > before + 1; });
+  process.signal(SIGINT);
+  double last = process.processor_time();
+  const double asked = last;
+  wait_until([&] {
+    last = std::max(last, process.processor_time());
+    return process.ended();
+  });
+  CHECK(last - asked < (XGRAD_SANITIZER ? 20 : 6));
+  const Result result = process.wait();
+  INFO(result.err);
+  CHECK(result.code == 128 + SIGINT);
+  CHECK_THAT(result.err, EndsWith("before the first step; nothing was written.\n"));
+}
+
 TEST_CASE("char_transformer: a second signal ends a run at once", "[stop]") {
   const TinyFolder folder;
   run_well(folder, endless({"--max-iters", "3"}));

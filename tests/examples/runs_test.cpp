@@ -179,6 +179,9 @@ TEST_CASE("runs: the table of results", "[runs]") {
       {"tokens/s", "1,600"},
       {"ms/step, median", "25"},
       {"time of all steps", "10s"}};
+  const std::string slow = R"({"step": 0, "loss": 3, "ms": 34300})";
+  CHECK(values_in(runs::table({runs::read_run(folder.run("slow", slow + "\n"))}),
+                  "ms/step, median") == Cells{"34,300"});
   std::vector<std::pair<std::string, std::string>> rows;
   for (const runs::Row& row : runs::table({run}))
     rows.emplace_back(row.name, row.values.at(0));
