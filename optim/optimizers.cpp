@@ -311,11 +311,11 @@ double total_norm(const std::vector<Tensor>& tensors, double p) {
 
 }  // namespace
 
-double clip_grad_norm(const std::vector<Tensor>& params, double max_norm,
+double clip_grad_norm_(const std::vector<Tensor>& params, double max_norm,
                       const ClipOptions& options) {
-  check<ValueError>(max_norm >= 0, "clip_grad_norm: max_norm is {}; it must not be negative",
+  check<ValueError>(max_norm >= 0, "clip_grad_norm_: max_norm is {}; it must not be negative",
                     max_norm);
-  check<ValueError>(options.norm_type > 0, "clip_grad_norm: norm_type is {}; it must be above 0",
+  check<ValueError>(options.norm_type > 0, "clip_grad_norm_: norm_type is {}; it must be above 0",
                     options.norm_type);
   std::unordered_set<const void*> seen;
   std::vector<Tensor> gradients;
@@ -324,17 +324,17 @@ double clip_grad_norm(const std::vector<Tensor>& params, double max_norm,
       gradients.push_back(p.grad());
   const double norm = total_norm(gradients, options.norm_type);
   check<ValueError>(std::isfinite(norm) || !options.error_if_nonfinite,
-                    "clip_grad_norm: the norm of the gradients is {}", norm);
+                    "clip_grad_norm_: the norm of the gradients is {}", norm);
   const double factor = max_norm / (norm + 1e-6);
   if (!(factor >= 1))  // true for NaN, too, which then spreads to the gradients
-    change_gradients("clip_grad_norm", params,
+    change_gradients("clip_grad_norm_", params,
                      [factor](const auto& g) { return g * c(g, factor); });
   return norm;
 }
 
-void clip_grad_value(const std::vector<Tensor>& params, double limit) {
-  check<ValueError>(limit >= 0, "clip_grad_value: limit is {}; it must not be negative", limit);
-  change_gradients("clip_grad_value", params, [limit](const auto& g) {
+void clip_grad_value_(const std::vector<Tensor>& params, double limit) {
+  check<ValueError>(limit >= 0, "clip_grad_value_: limit is {}; it must not be negative", limit);
+  change_gradients("clip_grad_value_", params, [limit](const auto& g) {
     return maximum(minimum(g, c(g, limit)), c(g, -limit));
   });
 }

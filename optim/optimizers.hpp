@@ -158,12 +158,12 @@ struct ClipOptions {
 /// double, in an order that does not depend on the number of threads.  Parameters without a
 /// gradient are skipped; one that is listed twice, as tied ones may be, counts once and is scaled
 /// once.  ValueError if max_norm is negative or norm_type is not positive.
-double clip_grad_norm(const std::vector<Tensor>& params, double max_norm,
+double clip_grad_norm_(const std::vector<Tensor>& params, double max_norm,
                       const ClipOptions& options = {});
 
 /// Limits each element of each gradient to [-limit, limit] (torch.nn.utils.clip_grad_value_).
 /// ValueError if limit is negative.
-void clip_grad_value(const std::vector<Tensor>& params, double limit);
+void clip_grad_value_(const std::vector<Tensor>& params, double limit);
 
 // Learning rates that change: functions from the step, counted from 0, to the rate.
 //
@@ -192,12 +192,3 @@ struct WarmupCosine {
 Schedule warmup_cosine(const WarmupCosine& options);
 
 }  // namespace xgrad::optim
-
-// The names of torch.nn.utils.
-namespace xgrad::nn {
-inline double clip_grad_norm_(const std::vector<Tensor>& params, double max_norm,
-                              const optim::ClipOptions& options = {}) {
-  return optim::clip_grad_norm(params, max_norm, options);
-}
-inline constexpr auto clip_grad_value_ = optim::clip_grad_value;
-}  // namespace xgrad::nn

@@ -157,7 +157,7 @@ StepRecord Training::make_step(std::size_t step) {
     stop_before_update(fmt::format("step {}: the loss is {}", step, record.loss), generator);
   const double limit =
       recipe_.grad_clip > 0 ? recipe_.grad_clip : std::numeric_limits<double>::infinity();
-  record.grad_norm = xgrad::optim::clip_grad_norm(parameters_, limit);
+  record.grad_norm = xgrad::optim::clip_grad_norm_(parameters_, limit);
   if (!std::isfinite(record.grad_norm))
     stop_before_update(fmt::format("step {}: the gradient's norm is {}", step, record.grad_norm),
                        generator);

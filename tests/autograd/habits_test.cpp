@@ -159,7 +159,7 @@ TEST_CASE_METHOD(Habits, "habits: training", "[habits]") {
     (step == 0 ? first : last) = loss.item();
     optimizer.zero_grad();
     loss.backward();
-    optim::clip_grad_norm(nn::parameters(net), 1.0);
+    optim::clip_grad_norm_(nn::parameters(net), 1.0);
     optimizer.step();
   }
   CHECK(last < first / 2);

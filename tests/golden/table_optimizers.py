@@ -151,9 +151,9 @@ SCHEDULES = [
 
 CLIPS = [
     (f"clip_grad_norm/{norm_type}_{most}", f"nn.utils.clip_grad_norm_(p, {most}, {norm_type})",
-     f"clip_grad_norm(p, {most}, {{.norm_type = {norm_type}}})")
+     f"clip_grad_norm_(p, {most}, {{.norm_type = {norm_type}}})")
     for norm_type in (2, 1, 3, inf, 0.5) for most in (1, 1000, 0)
 ] + [
-    (f"clip_grad_value/{most}", f"nn.utils.clip_grad_value_(p, {most})", f"clip_grad_value(p, {most}), 0.0")
+    (f"clip_grad_value/{most}", f"nn.utils.clip_grad_value_(p, {most})", f"clip_grad_value_(p, {most}), 0.0")
     for most in (1, 0.25, 0)
 ]

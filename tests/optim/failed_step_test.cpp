@@ -95,8 +95,8 @@ TEST_CASE("a step that fails for want of memory has changed nothing", "[optim]")
 TEST_CASE("clipping that fails for want of memory has changed nothing", "[optim]") {
   const auto params = parameters();
   const optim::SGD optimizer(params);
-  check_each_failure(optimizer, params.size(), [&] { optim::clip_grad_norm(params, 0.1); });
-  check_each_failure(optimizer, params.size(), [&] { optim::clip_grad_value(params, 1e-4); });
+  check_each_failure(optimizer, params.size(), [&] { optim::clip_grad_norm_(params, 0.1); });
+  check_each_failure(optimizer, params.size(), [&] { optim::clip_grad_value_(params, 1e-4); });
 }
 
 TEST_CASE("a step with a gradient that does not fit has changed nothing", "[optim]") {

@@ -274,18 +274,18 @@ TEST_CASE("Optimizers reject parameters that they cannot train", "[optim]") {
   CHECK_THROWS_WITH(AdamW({{{p}, {}}, {{p}, {}}}), ContainsSubstring("is given already"));
 }
 
-TEST_CASE("clip_grad_norm scales all gradients by one norm", "[optim][clip]") {
+TEST_CASE("clip_grad_norm_ scales all gradients by one norm", "[optim][clip]") {
   Tensor a = with_grad({0, 0}, {3, 0}), b = with_grad({{0}}, {{4}});
   const Tensor unused = ones({1}).requires_grad_();
-  CHECK(optim::clip_grad_norm({a, unused, b}, 10) == Approx(5));
+  CHECK(optim::clip_grad_norm_({a, unused, b}, 10) == Approx(5));
   check_values(a.grad(), {3, 0});
-  CHECK(optim::clip_grad_norm({a, unused, b}, 1) == Approx(5));
+  CHECK(optim::clip_grad_norm_({a, unused, b}, 1) == Approx(5));
   check_values(a.grad(), {3 / 5.000001, 0}, 1e-7);
   check_values(b.grad(), {4 / 5.000001}, 1e-7);
-  CHECK(optim::clip_grad_norm({unused}, 1) == 0);
-  CHECK_THROWS_AS(optim::clip_grad_norm({a}, -1), ValueError);
+  CHECK(optim::clip_grad_norm_({unused}, 1) == 0);
+  CHECK_THROWS_AS(optim::clip_grad_norm_({a}, -1), ValueError);
   for (const double p : {0.0, -1.0, std::nan("")})
-    CHECK_THROWS_WITH(optim::clip_grad_norm({a}, 1, {.norm_type = p}),
+    CHECK_THROWS_WITH(optim::clip_grad_norm_({a}, 1, {.norm_type = p}),
                       ContainsSubstring("it must be above 0"));
 }
 
@@ -301,13 +301,13 @@ TEST_CASE("clipping counts and scales a parameter once, however often it is list
   const Tensor tied = a;
   for (const auto& list : {std::vector{a, b}, {a, b, tied}, {a, a, b, tied, b}}) {
     fill();
-    CHECK(optim::clip_grad_norm(list, 1) == Approx(norm).epsilon(1e-14));
+    CHECK(optim::clip_grad_norm_(list, 1) == Approx(norm).epsilon(1e-14));
     CHECK(numbers(a.grad())[1] == Approx(6 * factor).epsilon(1e-14));
     CHECK(numbers(b.grad())[0] == Approx(4 * factor).epsilon(1e-14));
     fill();
-    CHECK(optim::clip_grad_norm(list, 1, {.norm_type = 1}) == Approx(13));
+    CHECK(optim::clip_grad_norm_(list, 1, {.norm_type = 1}) == Approx(13));
     fill();
-    optim::clip_grad_value(list, 5);
+    optim::clip_grad_value_(list, 5);
     CHECK(numbers(a.grad()) == std::vector<double>{3, 5});
     CHECK(numbers(b.grad()) == std::vector<double>{4});
   }
@@ -315,42 +315,42 @@ TEST_CASE("clipping counts and scales a parameter once, however often it is list
   Tensor c = leaf({1}), d = leaf({2});
   c.set_grad(tensor({3}, DType::float64));
   d.set_grad(c.grad());
-  CHECK(optim::clip_grad_norm({c, d}, 1) == Approx(std::sqrt(18)));
+  CHECK(optim::clip_grad_norm_({c, d}, 1) == Approx(std::sqrt(18)));
   CHECK(numbers(c.grad())[0] == Approx(3 / (std::sqrt(18) + 1e-6)));
   CHECK(numbers(d.grad()) == numbers(c.grad()));
 }
 
-TEST_CASE("clip_grad_norm leaves the gradient's other holders alone", "[optim][clip]") {
+TEST_CASE("clip_grad_norm_ leaves the gradient's other holders alone", "[optim][clip]") {
   Tensor a = with_grad({1}, {8});
   const Tensor held = a.grad().detach();
-  optim::clip_grad_norm({a}, 1);
+  optim::clip_grad_norm_({a}, 1);
   check_values(held, {8});
   check_values(a.grad(), {1});
 
   Tensor x = tensor({2}).requires_grad_();
   pow(x, 3).backward({.create_graph = true});
   REQUIRE(x.grad().requires_grad());
-  CHECK(optim::clip_grad_norm({x}, 6) == Approx(12));
+  CHECK(optim::clip_grad_norm_({x}, 6) == Approx(12));
   check_values(x.grad(), {6});
 }
 
 TEST_CASE("A norm that is not finite", "[optim][clip]") {
   Tensor a = with_grad({1, 1}, {1, 2});
   a.set_grad(tensor({1, 1}) / tensor({0, 1}));
-  CHECK_THROWS_WITH(optim::clip_grad_norm({a}, 1, {.error_if_nonfinite = true}),
+  CHECK_THROWS_WITH(optim::clip_grad_norm_({a}, 1, {.error_if_nonfinite = true}),
                     ContainsSubstring("the norm of the gradients is inf"));
   CHECK(element<float>(a.grad(), 1) == 1);  // unchanged
-  CHECK(std::isinf(optim::clip_grad_norm({a}, 1)));
+  CHECK(std::isinf(optim::clip_grad_norm_({a}, 1)));
   CHECK(element<float>(a.grad(), 1) == 0);  // PyTorch's answer: 1 / inf
   CHECK(std::isnan(element<float>(a.grad(), 0)));
 
   a.set_grad(tensor({0, 1}) / tensor({0, 1}));
   for (const double p : {1.0, 2.0, std::numeric_limits<double>::infinity()})
-    CHECK(std::isnan(optim::clip_grad_norm({a, with_grad({1}, {7})}, 1, {.norm_type = p})));
+    CHECK(std::isnan(optim::clip_grad_norm_({a, with_grad({1}, {7})}, 1, {.norm_type = p})));
   CHECK(std::isnan(element<float>(a.grad(), 1)));  // a bad gradient spreads, and is visible
 }
 
-TEST_CASE("clip_grad_norm: squares that leave the range", "[optim][clip]") {
+TEST_CASE("clip_grad_norm_: squares that leave the range", "[optim][clip]") {
   const auto with = [](double size) {
     Tensor p = zeros(3, DType::float64).requires_grad_();
     p.set_grad(tensor({3 * size, 0.0, -4 * size}, DType::float64));
@@ -361,7 +361,7 @@ TEST_CASE("clip_grad_norm: squares that leave the range", "[optim][clip]") {
       CAPTURE(p, size);
       const double norm = std::pow(std::pow(3, p) + std::pow(4, p), 1 / p);
       const Tensor a = with(size), b = with(size);
-      CHECK(optim::clip_grad_norm({a}, 1, {.norm_type = p}) == Approx(norm * size).epsilon(1e-12));
+      CHECK(optim::clip_grad_norm_({a}, 1, {.norm_type = p}) == Approx(norm * size).epsilon(1e-12));
       if (size > 1)
         CHECK(allclose(a.grad(), with(1 / norm).grad(), 1e-12, 0));
       else
@@ -375,18 +375,18 @@ TEST_CASE("The norm does not depend on the number of threads", "[optim][clip]") 
   a.set_grad(randn({100003}, generator));
   const std::size_t threads = num_threads();
   set_num_threads(1);
-  const double one = optim::clip_grad_norm({a}, 1e9);
+  const double one = optim::clip_grad_norm_({a}, 1e9);
   set_num_threads(3);
-  CHECK(optim::clip_grad_norm({a}, 1e9) == one);
+  CHECK(optim::clip_grad_norm_({a}, 1e9) == one);
   set_num_threads(threads);
   CHECK(one == Approx(std::sqrt(100003.0)).epsilon(0.01));
 }
 
-TEST_CASE("clip_grad_value limits each element", "[optim][clip]") {
+TEST_CASE("clip_grad_value_ limits each element", "[optim][clip]") {
   Tensor a = with_grad({0, 0, 0}, {-3, 0.25, 2});
-  optim::clip_grad_value({a}, 0.5);
+  optim::clip_grad_value_({a}, 0.5);
   check_values(a.grad(), {-0.5, 0.25, 0.5});
-  CHECK_THROWS_AS(optim::clip_grad_value({a}, -0.5), ValueError);
+  CHECK_THROWS_AS(optim::clip_grad_value_({a}, -0.5), ValueError);
 }
 
 // torch.optim.Adagrad makes its state at once, with step 0 and the initial value.

@@ -17,7 +17,7 @@ TEST_CASE("port: an exponential moving average of weights", "[ports]") {
       const Tensor loss = mse_loss(model(x), target);
       optimizer.zero_grad();
       loss.backward();
-      optim::clip_grad_norm(parameters, 0.5);
+      optim::clip_grad_norm_(parameters, 0.5);
       optimizer.step();
       const double decay = std::min(0.9, (1.0 + step) / (10.0 + step));
       std::size_t i = 0;
