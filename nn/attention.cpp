@@ -48,7 +48,7 @@ RotaryEmbedding::RotaryEmbedding(Dim head_dim, const Indices& positions,
                     "RotaryEmbedding: partial_rotary_factor {} is not between 0 and 1", share);
   const auto dims = static_cast<Size>(static_cast<double>(head_dim) * share);
   check<ValueError>(head_dim >= 0 && dims % 2 == 0,
-                    "RotaryEmbedding: head_dim {} is odd or negative, or {} rotated of them are",
+                    "RotaryEmbedding: head_dim {} is odd or negative, or its rotated part, {}, is",
                     head_dim, dims);
   check<ValueError>(options.theta > 0 && options.factor > 0 && std::isfinite(1 / options.factor),
                     "RotaryEmbedding: theta {} and factor {} must be positive", options.theta,

@@ -86,7 +86,7 @@ struct IndexList {
 /// The selection keeps all of a dimension that has Indices.
 std::pair<Selection, std::vector<IndexList>> indexed(const Shape& x,
                                                      const std::vector<Index>& indices);
-/// What the lists choose of the selected x.
+/// The elements of the selected x that the lists choose.
 template <class X>
 X chosen(const X& x, const std::vector<IndexList>& lists);
 

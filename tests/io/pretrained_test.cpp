@@ -261,6 +261,7 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   c.activation = nn::Activation::gelu;
   refused(c, {"rotary positions", "rotary.pairs (half), norm (rms), activation (swiglu)"});
   c = nn::GPTConfig::llama(sizes);
+  c.head_dim = 4;
   c.rotary->partial_rotary_factor = 0.5;
   refused(c, {"this model's rotary.partial_rotary_factor (1); in parentheses"});
   c = nn::GPTConfig::llama(sizes);
