@@ -107,10 +107,10 @@ class Context::Run {
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
     Context ctx(*this, node, std::move(gradient));
     const detail::Timed timed(*node);
-    check<GraphError>(
-        node->backward(ctx),
-        "backward: the graph behind '{}' was freed by an earlier run; keep it with retain_graph",
-        node->op);
+    check<GraphError>(node->backward(ctx),
+                      "backward: the graph behind '{}' was freed by an earlier run: compute the "
+                      "loss anew in each step; retain_graph keeps a graph for a second run",
+                      node->op);
     ctx.add_waiting();
     if (observer_ != nullptr)
       for (std::size_t i = 0; i < node->inputs.size(); ++i)

@@ -159,11 +159,10 @@ Tensor& Tensor::requires_grad_(bool on) {
   check<GraphError>(is_leaf(),
                     "requires_grad_: this Tensor is the result of '{}'; only a leaf can change",
                     requires_grad() ? identity().node->op : "");
-  if (on == requires_grad())
-    return *this;
-  if (on && identity_->frozen == nullptr)
+  if (!requires_grad() && identity_->frozen == nullptr)
     identity_->frozen = leaf_node(identity_, dtype());
-  std::swap(identity_->node, identity_->frozen);
+  if (on != requires_grad())
+    std::swap(identity_->node, identity_->frozen);
   return *this;
 }
 

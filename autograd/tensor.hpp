@@ -255,10 +255,12 @@ class Tensor {
   // ---- the graph ----
   bool requires_grad() const { return identity().node != nullptr; }
   bool is_leaf() const;
-  /// Makes a constant a leaf that accumulates gradients, or a leaf a constant.  A leaf that becomes
-  /// a constant and a leaf again is the same leaf, with its hooks, also in older graphs; while it
-  /// is a constant, they do not change its grad().  GraphError on the result of an op.
+  /// Makes a constant a leaf that accumulates gradients, or a leaf a frozen constant.  A leaf that
+  /// becomes a constant and a leaf again is the same leaf, with its hooks, also in older graphs;
+  /// while it is a constant, they do not change its grad().  GraphError on the result of an op.
   Tensor& requires_grad_(bool on = true);
+  /// Whether requires_grad_(false) was called: a parameter that is not trained on purpose.
+  bool is_frozen() const { return identity().frozen != nullptr; }
   /// The accumulated gradient; undefined if there is none.
   Tensor grad() const { return Tensor(identity().grad); }
   void set_grad(const Tensor& gradient);  ///< an undefined one clears it

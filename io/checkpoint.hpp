@@ -23,7 +23,7 @@ void load_state(const nn::detail::Members& members, const nn::StateDict& state,
 /// Loads the values of a state dict, read from the file at `path`, into a model.  Throws a
 /// FileError that names the file and lists everything missing, unexpected or misshapen; then
 /// nothing has changed.
-template <nn::Layer M>
+template <class M>
 void load_state(M& model, const nn::StateDict& state, const std::string& path) {
   detail::load_state(nn::detail::members(model), state, path);
 }
@@ -41,7 +41,7 @@ std::string load(const nn::detail::Members& members, const SafetensorsFile& file
 }  // namespace detail
 
 /// Writes parameters and buffers; a tied weight once.  Throws FileError for what cannot be written.
-template <nn::Layer M>
+template <class M>
 void save(const M& model, const std::string& path) {
   detail::save(nn::detail::members(model), path);
 }
@@ -51,11 +51,11 @@ void save(const M& model, const std::string& path) {
 /// conversions, as "F16 -> float32 (28 tensors)", or nothing.  A tied weight may have any of its
 /// names.  Throws one FileError that lists everything missing, unexpected, misshapen, or of another
 /// dtype; then nothing has changed.  Tensors in `ignored` are skipped.
-template <nn::Layer M>
+template <class M>
 std::string load(M& model, const SafetensorsFile& file, const std::set<std::string>& ignored = {}) {
   return detail::load(nn::detail::members(model), file, ignored);
 }
-template <nn::Layer M>
+template <class M>
 std::string load(M& model, const std::string& path) {
   return load(model, SafetensorsFile(path));
 }
@@ -112,7 +112,7 @@ struct Checkpoint {
 /// Saves a checkpoint; the old file at `path` stays until the new one is complete.  Throws
 /// FileError if it cannot be written, ValueError if the optimizer has parameters that are not the
 /// model's, and for a name that begins with "optimizer.".
-template <nn::Layer M>
+template <class M>
 void save_checkpoint(const std::string& path, const M& model, const optim::Optimizer& optimizer,
                      const CheckpointOptions& options = {});
 
@@ -123,10 +123,10 @@ Checkpoint load_checkpoint(const std::string& path);
 /// Loads a checkpoint into model, optimizer and generators, and returns it.  The optimizer may have
 /// its parameters in another order and other groups, unless a group would mix parameters trained
 /// with different options.  Throws FileError if anything does not fit; then nothing has changed.
-template <nn::Layer M>
+template <class M>
 Checkpoint restore(const std::string& path, M& model, optim::Optimizer& optimizer,
                    const Generators& generators = {});
-template <nn::Layer M>
+template <class M>
 void restore(const Checkpoint& checkpoint, M& model, optim::Optimizer& optimizer,
              const Generators& generators = {});
 
@@ -137,19 +137,19 @@ void restore(const Checkpoint& checkpoint, const nn::detail::Members& model,
              optim::Optimizer& optimizer, const Generators& generators);
 }  // namespace detail
 
-template <nn::Layer M>
+template <class M>
 void save_checkpoint(const std::string& path, const M& model, const optim::Optimizer& optimizer,
                      const CheckpointOptions& options) {
   detail::save_checkpoint(path, nn::detail::members(model), optimizer, options);
 }
 
-template <nn::Layer M>
+template <class M>
 void restore(const Checkpoint& checkpoint, M& model, optim::Optimizer& optimizer,
              const Generators& generators) {
   detail::restore(checkpoint, nn::detail::members(model), optimizer, generators);
 }
 
-template <nn::Layer M>
+template <class M>
 Checkpoint restore(const std::string& path, M& model, optim::Optimizer& optimizer,
                    const Generators& generators) {
   Checkpoint checkpoint = load_checkpoint(path);

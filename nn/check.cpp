@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ostream>
 #include <xgrad/autograd/check/function_checks.hpp>
 #include <xgrad/autograd/check/probe.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
+#include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 
 namespace xgrad::nn::detail {
@@ -23,6 +25,18 @@ struct All {
   TensorFunction f;
   std::vector<std::string> notes = {};
 };
+
+// A sentence for each Tensor that is neither trained nor frozen nor a buffer.
+std::string undeclared(const Members& members) {
+  std::string text;
+  for (const auto& [name, x] : named_parameters(members))
+    if (!x.requires_grad() && !x.is_frozen())
+      text += fmt::format(
+          "{}{} is named by visit, is no buffer, and requires no gradient: requires_grad_() or "
+          "nn::buffer()",
+          text.empty() ? "" : "; ", name);
+  return text;
+}
 
 All everything(const char* caller, const Members& members, const TensorFunction& f,
                const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
@@ -50,27 +64,38 @@ All everything(const char* caller, const Members& members, const TensorFunction&
           caller, m.is_buffer ? "buffer" : "parameter", m.name, to_string(m.tensor.dtype()));
     if (m.is_alias || m.is_buffer)
       continue;
-    if (!m.tensor.requires_grad()) {
+    if (m.tensor.is_frozen())
       all.notes.push_back(fmt::format("'{}' is frozen and was not checked", m.name));
+    if (!m.tensor.requires_grad())
       continue;
-    }
     all.tensors.push_back(m.tensor);
     names.push_back(m.name);
   }
+  if (std::string mistake = undeclared(members); !mistake.empty())
+    all.notes.push_back(std::move(mistake));
   return all;
 }
 
-// Leaves that the outputs depend on but visit does not name.
-std::vector<Tensor> forgotten(const Members& members, const All& all) {
+// "the output depends on a Tensor that visit does not name ..." or, if there is none, "".
+std::string forgotten(const Members& members, const All& all) {
   const ModeGuard mode({true, nullptr});
   std::vector<Tensor> found;
+  std::vector<std::string> shapes;
   for (const Tensor& y : all.f(all.tensors))
     for (const Tensor& leaf : unvisited_leaves(members, y)) {
       const auto same = [&](const Tensor& x) { return x.defined() && x.handle() == leaf.handle(); };
-      if (std::ranges::none_of(all.tensors, same) && std::ranges::none_of(found, same))
+      if (std::ranges::none_of(all.tensors, same) && std::ranges::none_of(found, same)) {
         found.push_back(leaf);
+        shapes.push_back(to_string(leaf.shape()));
+      }
     }
-  return found;
+  if (shapes.empty())
+    return {};
+  return fmt::format(
+      "the output depends on {} that visit does not name, of shape {}: add {} to visit, or an "
+      "optimizer will never see {}",
+      shapes.size() == 1 ? "a Tensor" : "Tensors", fmt::join(shapes, ", "),
+      shapes.size() == 1 ? "it" : "them", shapes.size() == 1 ? "it" : "them");
 }
 
 // All visited Tensors are float64, so a dtype error comes from one that visit does not name or that
@@ -103,20 +128,31 @@ GradcheckReport gradcheck(LayerCheck which, const Members& members, const Tensor
   report.notes.insert(report.notes.end(), all.notes.begin(), all.notes.end());
   if (!report.ok)
     return report;
-  std::vector<std::string> shapes;
-  for (const Tensor& leaf : forgotten(members, all))
-    shapes.push_back(to_string(leaf.shape()));
-  if (!shapes.empty()) {
+  if (std::string omitted = forgotten(members, all); !omitted.empty()) {
     report.ok = false;
     report.reason = GradcheckReason::unvisited;
-    report.explanation = fmt::format(
-        "the output depends on {} that visit does not name, of shape {}: add {} to visit, or an "
-        "optimizer will never see {}",
-        shapes.size() == 1 ? "a Tensor" : "Tensors", fmt::join(shapes, ", "),
-        shapes.size() == 1 ? "it" : "them", shapes.size() == 1 ? "it" : "them");
+    report.explanation = std::move(omitted);
     report.message = fmt::format("{}: {}", caller, report.explanation);
   }
   return report;
+}
+
+GradientExplanation explain_gradient(const Members& members, const TensorFunction& f,
+                                     const std::vector<Tensor>& inputs,
+                                     const ExplainOptions& options) {
+  const xgrad::detail::SameDraws draws;
+  const All all = everything("explain_gradient", members, f, inputs, {.names = options.names});
+  ExplainOptions named = options;
+  named.names = all.options.names;
+  GradientExplanation found =
+      hinting([&] { return xgrad::explain_gradient(all.f, all.tensors, named); });
+  if (std::string omitted = found ? forgotten(members, all) : ""; !omitted.empty()) {
+    found.ok = false;
+    found.message = std::move(omitted);
+  }
+  for (const std::string& note : all.notes)
+    found.message += "; " + note;
+  return found;
 }
 
 EpsSweep eps_sweep(const Members& members, const TensorFunction& f,
@@ -138,19 +174,7 @@ struct CheckOutcome {
   std::string text;
 };
 
-const char* words(Status status) {
-  switch (status) {
-    case Status::ok:
-      return "ok";
-    case Status::failed:
-      return "FAILED";
-    case Status::does_not_apply:
-      return "does not apply";
-    case Status::information:
-      break;
-  }
-  return "info";
-}
+constexpr const char* words[] = {"ok", "FAILED", "does not apply", "info"};  // of a Status
 
 class LayerChecks {
  public:
@@ -166,7 +190,6 @@ class LayerChecks {
 
   LayerReport run() {
     add("state_dict", [&] { return state(); });
-    add("parameters", [&] { return reached(); });
     add("deterministic", [&] { return deterministic(); });
     add("check_batch_independence", [&] { return batch(); });
     add("check_causal", [&] { return causal(); });
@@ -176,6 +199,8 @@ class LayerChecks {
     for (const auto& [name, parameter] : detail::named_parameters(members_))
       size += parameter.numel();
     convert(DType::float64);
+    add("parameters", [&] { return reached(); });
+    std::rotate(report_.lines.begin() + 1, report_.lines.end() - 1, report_.lines.end());
     add("gradcheck",
         [&] { return gradients(detail::LayerCheck::gradcheck, size > options_.full); });
     add("gradgradcheck",
@@ -235,25 +260,71 @@ class LayerChecks {
             fmt::format("{} names, of all trained Tensors", detail::state_dict(members_).size())};
   }
 
+  // In float64, which tells a gradient of rounding alone from a small one.  A gradient may be 0
+  // here and not elsewhere, as with weights that start at 0, a unit that is off, or an expert that
+  // was not chosen: while one is, inputs and parameters move.
   CheckOutcome reached() const {
-    std::vector<Tensor> parameters;
-    std::vector<std::string> names, missed;
-    for (const auto& [name, parameter] : detail::named_parameters(members_))
-      if (parameter.requires_grad()) {
-        names.push_back(name);
-        parameters.push_back(parameter);
-      }
-    if (parameters.empty())
+    if (std::string mistake = detail::undeclared(members_); !mistake.empty())
+      return {Status::failed, std::move(mistake)};
+    std::vector<Tensor> all = in_, movable = in_, trained;
+    std::vector<std::string> names, least;
+    for (const detail::Member& m : members_.tensors) {
+      all.push_back(m.tensor);
+      if (m.is_buffer || m.is_alias)
+        continue;
+      movable.push_back(m.tensor);
+      if (!m.tensor.requires_grad())
+        continue;
+      trained.push_back(m.tensor);
+      names.push_back(m.name);
+    }
+    if (trained.empty())
       return {Status::does_not_apply, "no parameter requires a gradient"};
+    using xgrad::detail::random_signed;
+    const xgrad::detail::Snapshot before(all);
+    const auto typical = [](const Tensor& x) {
+      return xgrad::detail::Leaf(xgrad::detail::elements(x)).typical;
+    };
     Generator generator(options_.seed);
-    const Tensor cotangent = xgrad::detail::random_signed(y_.shape(), generator).to(y_.dtype());
-    const auto found = xgrad::detail::partial_gradients({f_(in_)}, parameters, {cotangent}, {});
+    enum Gradient { none, zero, rounding, some };
+    std::vector<Gradient> found(trained.size(), none);  // the largest at any point
+    int moves = 0;
+    const auto look = [&] {
+      const Tensor y = f_(in_);
+      const Tensor cotangent = random_signed(y.shape(), generator).to(y.dtype());
+      const auto g = xgrad::detail::partial_gradients({y}, trained, {cotangent}, {});
+      const double result = norm(y.detach() * cotangent).item();
+      for (std::size_t i = 0; i < g.size(); ++i) {
+        const double size = g[i].defined() ? norm(g[i]).item() * typical(trained[i]) : 0;
+        if (g[i].defined() && (moves == 0 || std::isfinite(size)))
+          found[i] = std::max(found[i], size == 0                ? zero
+                                        : size <= 1e-10 * result ? rounding
+                                                                 : some);
+      }
+    };
+    look();
+    for (const double by : {0.1, 0.3, 1.0, 1.0, 1.0}) {
+      if (std::ranges::count(found, some) == std::ssize(found))
+        break;
+      for (Tensor& x : movable)
+        x.copy_(x.detach() + random_signed(x.shape(), generator) * (by * typical(x)));
+      set_training(++moves % 2 == 1);
+      try {
+        look();
+      } catch (const Error&) {  // the function does not take these values
+      }
+    }
+    const Gradient lowest = std::ranges::min(found);
     for (std::size_t i = 0; i < names.size(); ++i)
-      if (!found[i].defined())
-        missed.push_back(names[i]);
-    if (!missed.empty())
-      return {Status::failed, fmt::format("no gradient reaches {}", fmt::join(missed, ", "))};
-    return {Status::ok, fmt::format("a gradient reaches all {}", names.size())};
+      if (found[i] == lowest)
+        least.push_back(names[i]);
+    if (lowest == some)
+      return {Status::ok, fmt::format("a gradient reaches all {}", names.size())};
+    if (lowest == none)
+      return {Status::failed, fmt::format("no gradient reaches {}", fmt::join(least, ", "))};
+    return {lowest == zero ? Status::failed : Status::information,
+            fmt::format("the gradient of {} is {}, here and at {} points nearby, whatever the loss",
+                        fmt::join(least, ", "), lowest == zero ? "0" : "rounding alone", moves)};
   }
 
   CheckOutcome deterministic() const {
@@ -398,7 +469,8 @@ std::string LayerReport::table() const {
     width = std::max(width, l.check.size());
   std::string text;
   for (const Line& l : lines)
-    text += fmt::format("{:<{}}  {:<14}  {}\n", l.check, width, words(l.status), l.found);
+    text += fmt::format("{:<{}}  {:<14}  {}\n", l.check, width, words[static_cast<int>(l.status)],
+                        l.found);
   return text;
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <type_traits>
 #include <vector>
+#include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/check/gradcheck.hpp>
 #include <xgrad/nn/module.hpp>
 
@@ -26,31 +27,37 @@ GradcheckReport gradcheck(LayerCheck which, const Members& members, const Tensor
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options);
 EpsSweep eps_sweep(const Members& members, const TensorFunction& f,
                    const std::vector<Tensor>& inputs, const GradcheckOptions& options);
+GradientExplanation explain_gradient(const Members& members, const TensorFunction& f,
+                                     const std::vector<Tensor>& inputs,
+                                     const ExplainOptions& options);
 [[noreturn]] void wrong_count(std::size_t given);
 /// Why a Tensor may have another dtype than the layer.
 inline constexpr const char* not_converted =
     "does it name every Tensor?  Pass one that the function holds as an input: {x, s}";
 
-template <class M, class... Xs>
+template <class F, class... Xs>
 concept CalledWith =
-    std::is_invocable_r_v<Tensor, const M&, Xs...> || std::is_invocable_r_v < std::vector<Tensor>,
-const M&, Xs... > ;
+    std::is_invocable_r_v<Tensor, F, Xs...> || std::is_invocable_r_v<std::vector<Tensor>, F, Xs...>;
+template <class F, class X = const Tensor&>
+concept Called = CalledWith<F, X> || CalledWith<F, X, X> || CalledWith<F, X, X, X>;
 
 // layer(in[0], ...) with the given number of Tensors.
 template <class M>
 TensorFunction call_of(const M& model, std::size_t given) {
   using X = const Tensor&;
-  static_assert(CalledWith<M, X> || CalledWith<M, X, X> || CalledWith<M, X, X, X>,
-                "this layer has no const call that takes Tensors alone and returns a Tensor or a "
-                "vector of them: give a function of the inputs that calls it");
+  constexpr bool called = Called<const M&>, called_if_mutable = Called<M&>;
+  check_call_type<M, called, called_if_mutable>();
+  static_assert(called || called_if_mutable || HasForward<M>,
+                "this layer has no call that takes Tensors alone and returns a Tensor or a vector "
+                "of them: give a function of the inputs that calls it");
   using Inputs = std::vector<Tensor>;
-  if constexpr (CalledWith<M, X>)
+  if constexpr (CalledWith<const M&, X>)
     if (given == 1)
       return [&model](const Inputs& in) { return model(in[0]); };
-  if constexpr (CalledWith<M, X, X>)
+  if constexpr (CalledWith<const M&, X, X>)
     if (given == 2)
       return [&model](const Inputs& in) { return model(in[0], in[1]); };
-  if constexpr (CalledWith<M, X, X, X>)
+  if constexpr (CalledWith<const M&, X, X, X>)
     if (given == 3)
       return [&model](const Inputs& in) { return model(in[0], in[1], in[2]); };
   wrong_count(given);
@@ -63,7 +70,7 @@ TensorFunction call_of(const M& model, std::size_t given) {
 /// names.  Fails if the output depends on a Tensor that requires a gradient and that visit does not
 /// name: an optimizer would never see it.  DTypeError unless inputs, parameters and buffers are
 /// float64.
-template <Layer M>
+template <detail::MeantAsLayer M>
 GradcheckReport gradcheck(const M& model, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options = {}) {
   return detail::gradcheck(detail::LayerCheck::gradcheck, detail::members(model),
@@ -71,20 +78,20 @@ GradcheckReport gradcheck(const M& model, const std::vector<Tensor>& inputs,
 }
 /// The same for f, which computes from the inputs and calls the layer in its own way: with tokens,
 /// options, or several results.
-template <Layer M>
+template <detail::MeantAsLayer M>
 GradcheckReport gradcheck(const M& model, const TensorFunction& f,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {}) {
   return detail::gradcheck(detail::LayerCheck::gradcheck, detail::members(model), f, inputs,
                            options);
 }
 /// xgrad::gradgradcheck() by inputs and parameters.
-template <Layer M>
+template <detail::MeantAsLayer M>
 GradcheckReport gradgradcheck(const M& model, const std::vector<Tensor>& inputs,
                               const GradcheckOptions& options = {}) {
   return detail::gradcheck(detail::LayerCheck::gradgradcheck, detail::members(model),
                            detail::call_of(model, inputs.size()), inputs, options);
 }
-template <Layer M>
+template <detail::MeantAsLayer M>
 GradcheckReport gradgradcheck(const M& model, const TensorFunction& f,
                               const std::vector<Tensor>& inputs,
                               const GradcheckOptions& options = {}) {
@@ -92,16 +99,30 @@ GradcheckReport gradgradcheck(const M& model, const TensorFunction& f,
                            options);
 }
 /// xgrad::eps_sweep() by inputs and parameters.
-template <Layer M>
+template <detail::MeantAsLayer M>
 EpsSweep eps_sweep(const M& model, const std::vector<Tensor>& inputs,
                    const GradcheckOptions& options = {}) {
   return detail::eps_sweep(detail::members(model), detail::call_of(model, inputs.size()), inputs,
                            options);
 }
-template <Layer M>
+template <detail::MeantAsLayer M>
 EpsSweep eps_sweep(const M& model, const TensorFunction& f, const std::vector<Tensor>& inputs,
                    const GradcheckOptions& options = {}) {
   return detail::eps_sweep(detail::members(model), f, inputs, options);
+}
+
+/// xgrad::explain_gradient() by inputs and parameters, which the message calls by their names.
+template <detail::MeantAsLayer M>
+GradientExplanation explain_gradient(const M& model, const std::vector<Tensor>& inputs,
+                                     const ExplainOptions& options = {}) {
+  return detail::explain_gradient(detail::members(model), detail::call_of(model, inputs.size()),
+                                  inputs, options);
+}
+template <detail::MeantAsLayer M>
+GradientExplanation explain_gradient(const M& model, const TensorFunction& f,
+                                     const std::vector<Tensor>& inputs,
+                                     const ExplainOptions& options = {}) {
+  return detail::explain_gradient(detail::members(model), f, inputs, options);
 }
 
 }  // namespace xgrad::nn
@@ -110,12 +131,32 @@ namespace xgrad {
 
 // The same names for a layer and its parameters.
 using nn::eps_sweep;
+using nn::explain_gradient;
 using nn::gradcheck;
 using nn::gradgradcheck;
 
 }  // namespace xgrad
 
 namespace xgrad::nn {
+
+namespace detail {
+// In these functions alone, because xgrad::gradcheck() takes a class without visit as a function.
+struct NoLayer {
+  template <class M>
+  NoLayer(const M&) {
+    check_layer_type<M>();
+  }
+};
+}  // namespace detail
+template <int = 0>
+GradcheckReport gradcheck(detail::NoLayer, const std::vector<Tensor>&, GradcheckOptions = {});
+template <int = 0>
+GradcheckReport gradgradcheck(detail::NoLayer, const std::vector<Tensor>&, GradcheckOptions = {});
+template <int = 0>
+EpsSweep eps_sweep(detail::NoLayer, const std::vector<Tensor>&, GradcheckOptions = {});
+template <int = 0>
+GradientExplanation explain_gradient(detail::NoLayer, const std::vector<Tensor>&,
+                                     ExplainOptions = {});
 
 // All checks of a layer, in one call.
 //
@@ -164,7 +205,9 @@ LayerReport check_layer(const Members& members, const OfInputs& f,
 /// {x, s}.
 ///
 ///   state_dict                the result depends on no trained Tensor that visit does not name
-///   parameters                a gradient reaches every parameter that is not frozen
+///   parameters                every Tensor that visit names as a parameter requires a gradient,
+///                             or was frozen by requires_grad_(false); a gradient other than 0
+///                             reaches the former, here or with inputs and parameters moved
 ///   deterministic             two calls give the same bits: in training, from one seed
 ///   check_batch_independence  in evaluation and in training, of each input (B, ...) if the result
 ///                             is (B, ...), too
@@ -175,7 +218,7 @@ LayerReport check_layer(const Members& members, const OfInputs& f,
 ///
 /// Throws any error of f for these inputs, in the dtype of the layer's first Tensor; an error
 /// within a check is that check's failure.
-template <Layer M, class F>
+template <class M, class F>
 requires std::is_invocable_r_v < Tensor, const F&, const M&, const std::vector<Tensor>
 & > LayerReport check_layer(const M& layer, const F& f, const std::vector<Tensor>& inputs,
                             const LayerCheckOptions& options = {}) {
@@ -185,7 +228,7 @@ requires std::is_invocable_r_v < Tensor, const F&, const M&, const std::vector<T
       inputs, options, false);
 }
 /// The same of f(layer, x).
-template <Layer M, class F>
+template <class M, class F>
 requires std::is_invocable_r_v<Tensor, const F&, const M&, const Tensor&> LayerReport
 check_layer(const M& layer, const F& f, const Tensor& x, const LayerCheckOptions& options = {}) {
   return check_layer(
@@ -193,7 +236,7 @@ check_layer(const M& layer, const F& f, const Tensor& x, const LayerCheckOptions
       std::vector{x}, options);
 }
 /// The same of layer(inputs...), one to three Tensors.
-template <Layer M>
+template <class M>
 LayerReport check_layer(const M& layer, const std::vector<Tensor>& inputs,
                         const LayerCheckOptions& options = {}) {
   const M copy = clone(layer);
@@ -204,9 +247,8 @@ LayerReport check_layer(const M& layer, const std::vector<Tensor>& inputs,
       options, true);
 }
 /// The same of layer(x).
-template <Layer M>
-requires std::is_invocable_r_v<Tensor, const M&, const Tensor&> LayerReport
-check_layer(const M& layer, const Tensor& x, const LayerCheckOptions& options = {}) {
+template <class M>
+LayerReport check_layer(const M& layer, const Tensor& x, const LayerCheckOptions& options = {}) {
   return check_layer(layer, std::vector{x}, options);
 }
 

@@ -326,7 +326,7 @@ namespace detail {
 // A layer of any type that takes a Tensor, Indices or both.
 class AnyLayer {
  public:
-  template <Layer M>
+  template <class M>
   AnyLayer(M layer);
   AnyLayer(const AnyLayer& other) : held_(other.held_->copy()) {}
   AnyLayer(AnyLayer&&) = default;
@@ -378,8 +378,14 @@ class AnyLayer {
 
   std::unique_ptr<Base> held_;
 };
-template <Layer M>
-AnyLayer::AnyLayer(M layer) : held_(std::make_unique<Held<M>>(std::move(layer))) {}
+template <class F>
+concept TakesOne = std::invocable<F, const Tensor&> || std::invocable<F, const Indices&>;
+template <class M>
+AnyLayer::AnyLayer(M layer) {
+  check_call_type<M, TakesOne<const M&>, TakesOne<M&>>();
+  if constexpr (check_layer_type<M>())
+    held_ = std::make_unique<Held<M>>(std::move(layer));
+}
 
 }  // namespace detail
 

@@ -334,9 +334,13 @@ void make_own(const Members& members) {
   std::unordered_map<const void*, Tensor> copies;
   for (const Member& m : members.tensors) {
     auto& copy = copies[m.tensor.handle().get()];
+    check<ValueError>(m.place != nullptr,
+                      "clone: visit names '{}' as const: it takes auto& self, not const auto& self",
+                      m.name);
     if (!copy.defined()) {
       copy = m.tensor.detach();  // shares the value until either is updated
-      copy.requires_grad_(m.tensor.requires_grad());
+      if (m.tensor.requires_grad() || m.tensor.is_frozen())
+        copy.requires_grad_(m.tensor.requires_grad());
     }
   }
   for (const Member& m : members.tensors)

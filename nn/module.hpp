@@ -68,10 +68,45 @@ concept Layer = requires(std::remove_const_t<M>& model) {
   std::remove_const_t<M>::visit(model, detail::AnyVisitor{});
 };
 
+/// In functions that change a layer's flags or members.
 template <class M>
-concept MutableLayer = Layer<M> && !std::is_const_v<M>;
+concept MutableLayer = !std::is_const_v<M>;
 
 namespace detail {
+
+template <class M>
+concept VisitOfObject = requires(M& m) {
+  m.visit(m, AnyVisitor{});
+}
+|| requires(M& m) { m.visit(AnyVisitor{}); };
+template <class M>
+concept MeantAsLayer = Layer<M> || VisitOfObject<M>;
+template <class M, class X = const Tensor&>
+concept HasForward = requires(M& m, X x) {
+  m.forward(x);
+}
+|| requires(M& m, X x) { m.forward(x, x); };
+
+// Says in one sentence why a class is no Layer.  Functions take any class and say it, because the
+// compiler's report of an unsatisfied concept has its cause after dozens of lines.
+template <class M>
+constexpr bool check_layer_type() {
+  static_assert(Layer<M> || !VisitOfObject<M>,
+                "the visit of this layer is not static: static void visit(auto& self, auto&& v)");
+  static_assert(Layer<M> || VisitOfObject<M>,
+                "this layer has no public static void visit(auto& self, auto&& v), which names its "
+                "members: v(\"weight\", self.weight)");
+  return Layer<M>;
+}
+// The same of a class that cannot be called as `const M&`, or not even as `M&`.
+template <class M, bool called, bool called_if_mutable>
+constexpr void check_call_type() {
+  static_assert(called || !called_if_mutable,
+                "the call operator of this layer is not const: Tensor operator()(const Tensor& x) "
+                "const");
+  static_assert(called || called_if_mutable || !HasForward<M>,
+                "this layer has forward in place of Tensor operator()(const Tensor& x) const");
+}
 
 struct Member {
   std::string name;
@@ -244,7 +279,8 @@ extern template void Collector::member(const std::string&, const std::string&, T
 template <class M>
 Members members(const M& model) {
   Members found;
-  Collector(found).layer("", const_cast<M&>(model));
+  if constexpr (check_layer_type<M>())
+    Collector(found).layer("", const_cast<M&>(model));
   found.resolve();
   return found;
 }
@@ -279,33 +315,33 @@ std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& outpu
 
 }  // namespace detail
 
-// Each of these throws ValueError if visit gives one name twice, if one Tensor has two names
-// without a tie, or if a tie's target is not a member that visit names.
+// M is a Layer.  Each of these throws ValueError if visit gives one name twice, if one Tensor has
+// two names without a tie, or if a tie's target is not a member that visit names.
 
 /// The parameters by name, as "h.0.attn.c_attn.weight"; each once, frozen ones too.
-template <Layer M>
+template <class M>
 StateDict named_parameters(const M& model) {
   return detail::named_parameters(detail::members(model));
 }
 /// The parameters, each once.
-template <Layer M>
+template <class M>
 std::vector<Tensor> parameters(const M& model) {
   return detail::parameters(detail::members(model));
 }
 /// The Tensors that visit names as buffer().
-template <Layer M>
+template <class M>
 StateDict named_buffers(const M& model) {
   return detail::named_buffers(detail::members(model));
 }
 /// The number of elements of all parameters, those in bfloat16 too; a tied one counts once.
-template <Layer M>
+template <class M>
 Size num_parameters(const M& model) {
   return detail::num_parameters(detail::members(model));
 }
 
 /// Parameters and buffers by name, without graph.  A snapshot: later updates do not change it.  A
 /// tied Tensor occurs once, under its target's name.
-template <Layer M>
+template <class M>
 StateDict state_dict(const M& model) {
   return detail::state_dict(detail::members(model));
 }
@@ -313,7 +349,7 @@ StateDict state_dict(const M& model) {
 /// parameters see it.  A tied Tensor may have any of its names, or several with equal values.  If
 /// names are missing or unexpected, or shapes or dtypes differ, one ValueError lists them all and
 /// nothing has changed.
-template <Layer M>
+template <class M>
 void load_state_dict(M& model, const StateDict& state) {
   detail::load_state_dict(detail::members(model), state);
 }
@@ -324,25 +360,25 @@ void train(M& model, bool mode = true) {
   for (bool* const flag : detail::members(model).training)
     *flag = mode;
 }
-template <Layer M>
+template <class M>
 void eval(M& model) {
   train(model, false);
 }
 /// Freezes or unfreezes the parameters.  GraphError, before anything changes, if one is the result
 /// of an op.
-template <Layer M>
+template <class M>
 void requires_grad_(M& model, bool on = true) {
   detail::requires_grad(parameters(model), on);
 }
 /// Clears the gradients.
-template <Layer M>
+template <class M>
 void zero_grad(M& model) {
   for (Tensor& p : parameters(model))
     p.zero_grad();
 }
 /// Converts parameters, buffers and gradients in place: other handles on them, such as an
 /// optimizer's, see the new dtype.
-template <Layer M>
+template <class M>
 void to(M& model, DType dtype) {
   detail::convert(detail::members(model), dtype);
 }
@@ -355,7 +391,7 @@ void to_bfloat16(M& model) {
 }
 /// A copy that shares no Tensor with the model; tied Tensors are tied in the copy.  Gradients are
 /// not copied; matrices in bfloat16 never change and are shared.
-template <Layer M>
+template <class M>
 M clone(const M& model) {
   M copy = model;
   detail::make_own(detail::members(copy));
@@ -363,14 +399,14 @@ M clone(const M& model) {
 }
 
 /// A table: each layer with Tensors of its own, its type, parameter count and shapes; the total.
-template <Layer M>
+template <class M>
 std::string summary(const M& model) {
   return detail::summary(detail::members(model));
 }
 
 /// For tests of a layer: the leaves that the graph of `output` reaches and visit does not name.
 /// Empty, if no input requires a gradient, unless visit forgot a member.
-template <Layer M>
+template <class M>
 std::vector<Tensor> unvisited_leaves(const M& model, const Tensor& output) {
   return detail::unvisited_leaves(detail::members(model), output);
 }

@@ -82,8 +82,13 @@ void Optimizer::step() {
   for (ParameterState& entry : after) {
     const Tensor& p = params_[entry.param];
     const Tensor gradient = p.grad();
-    if (!gradient.defined())
+    if (!gradient.defined()) {
+      check<ValueError>(p.requires_grad() || p.is_frozen(),
+                        "{}: parameter {} of shape {} requires no gradient: requires_grad_(), "
+                        "requires_grad_(false) if it is frozen, or nn::buffer() in visit",
+                        name_, entry.param, to_string(p.shape()));
       continue;
+    }
     if (gradient.shape() != p.shape() || gradient.dtype() != p.dtype())
       fail<ShapeError>("{}: parameter {} is {} of shape {} and its gradient is {} of shape {}",
                        name_, entry.param, to_string(p.dtype()), to_string(p.shape()),

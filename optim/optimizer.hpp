@@ -51,7 +51,8 @@ class Optimizer {
   virtual ~Optimizer();
 
   /// Changes each parameter that has a gradient, in place.  If it throws, nothing has changed:
-  /// ShapeError for a gradient without its parameter's shape and dtype.
+  /// ShapeError for a gradient without its parameter's shape and dtype, ValueError for a Tensor
+  /// that has no gradient, requires none and was not frozen by requires_grad_(false).
   virtual void step();
   /// Clears the gradients.
   void zero_grad();

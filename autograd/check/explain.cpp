@@ -9,6 +9,7 @@
 #include <string_view>
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/check/op_check.hpp>
+#include <xgrad/autograd/check/probe.hpp>
 #include <xgrad/autograd/check/same_draws.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
@@ -84,21 +85,27 @@ std::vector<std::string> unused_results(const std::vector<Event>& events,
 
 std::string copied_value(const TensorFunction& f, const std::vector<Tensor>& inputs) {
   const SameDraws draws;
-  Generator generator(0);
-  std::vector<Tensor> moved;
-  for (const Tensor& x : inputs) {
-    moved.push_back(x.defined() && x.requires_grad()
-                        ? (x.detach() + random_signed(x.shape(), generator).to(x.dtype()) * 1e-3)
-                              .requires_grad_()
-                        : x);
-  }
-  const auto events_of = [&](const std::vector<Tensor>& in) {
+  const auto events_now = [&] {
     draws.again();
     Trace trace;
-    f(in);
+    f(inputs);
     return trace.events();
   };
-  const std::vector<Event> before = events_of(inputs), after = events_of(moved);
+  const std::vector<Event> before = events_now();
+  Generator generator(0);
+  std::vector<CheckedLeaf> leaves;
+  Point values;
+  for (const Tensor& x : inputs)
+    if (x.defined() && x.requires_grad()) {
+      leaves.push_back({leaves.size(), "", x});
+      values.push_back(
+          elements(x.detach() + random_signed(x.shape(), generator).to(x.dtype()) * 1e-3));
+    }
+  // In place, because f may read a layer's parameters from the layer.
+  const std::vector<Event> after = [&] {
+    const Moved moved(leaves, std::move(values));
+    return events_now();
+  }();
   if (!aligned(before, after))
     return {};
   std::set<const void*> known;
@@ -150,36 +157,30 @@ namespace {
 
 using detail::elements, detail::in_scope;
 
-// The maker of a value: an op, counted from 1, or an input.
-struct Maker {
-  std::size_t op = 0, input = 0;
-  std::string op_name;
-  std::string name() const {
-    return op > 0 ? fmt::format("the result of op {}, {}", op, op_name)
-                  : fmt::format("input {} of the function", input);
-  }
-};
+std::string of_input(std::size_t i, const std::vector<std::string>& names) {
+  return i < names.size() ? names[i] : fmt::format("input {} of the function", i);
+}
 
 // The first place where a value that depends on an input is used as a constant.
 std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inputs,
-                const std::vector<Tensor>& results) {
+                const std::vector<Tensor>& results, const std::vector<std::string>& names) {
   struct Known {
     Tensor value;
-    Maker maker;
+    std::string name;
   };
   std::vector<Known> known;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined() && inputs[i].requires_grad())
-      known.push_back({inputs[i], {0, i, ""}});
+      known.push_back({inputs[i], of_input(i, names)});
   // The same storage (detach()), or equal numbers (a copy by data()).
-  const auto maker_of = [&](const Tensor& x) -> const Maker* {
+  const auto known_as = [&](const Tensor& x) -> const Known* {
     for (const Known& k : known)
       if (k.value.identity().value == x.identity().value)
-        return &k.maker;
+        return &k;
     for (const Known& k : known)
       if (x.numel() > 1 && k.value.numel() == x.numel() && elements(k.value) == elements(x) &&
           detail::scale_of(elements(x)) > 0)
-        return &k.maker;
+        return &k;
     return nullptr;
   };
   for (std::size_t n = 0; n < events.size(); ++n) {
@@ -192,26 +193,27 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
       depends = depends || x.requires_grad();
       if (x.requires_grad())
         continue;
-      if (const Maker* const maker = maker_of(x); maker != nullptr)
+      if (const Known* const same = known_as(x); same != nullptr)
         return fmt::format(
             "the graph is cut before op {}, {}: its input {} holds {}, but as a constant "
             "(detach(), or a copy of the numbers)",
-            n + 1, e.op, i, maker->name());
+            n + 1, e.op, i, same->name);
     }
     if (depends && !e.output.requires_grad())
       return fmt::format("the graph is cut at op {}, {}: it ran under NoGrad", n + 1, e.op);
     if (e.output.requires_grad())
-      known.push_back({e.output, {n + 1, 0, e.op}});
+      known.push_back({e.output, fmt::format("the result of op {}, {}", n + 1, e.op)});
   }
   for (const Tensor& result : results)
-    if (const Maker* const maker = result.requires_grad() ? nullptr : maker_of(result))
+    if (const Known* const same = result.requires_grad() ? nullptr : known_as(result))
       return fmt::format("the graph is cut at the end: the result holds {}, but as a constant",
-                         maker->name());
+                         same->name);
   return {};
 }
 
 // A hook on an input or on an op's output that changes the gradient.
-std::string hook(const std::vector<OpCheck>& ops, const std::vector<Tensor>& inputs) {
+std::string hook(const std::vector<OpCheck>& ops, const std::vector<Tensor>& inputs,
+                 const std::vector<std::string>& names) {
   for (const OpCheck& check : ops)
     if (check.hooked)
       return fmt::format("op {}, {}: a hook on its output changes its gradient", check.number,
@@ -221,17 +223,17 @@ std::string hook(const std::vector<OpCheck>& ops, const std::vector<Tensor>& inp
       const Tensor one = ones_like(inputs[i]);
       const Tensor back = grad({inputs[i]}, {inputs[i]}, {.grad_outputs = {one}})[0];
       if (elements(back) != elements(one))
-        return fmt::format("a hook on input {} of the function changes its gradient", i);
+        return fmt::format("a hook on {} changes its gradient", of_input(i, names));
     }
   return {};
 }
 
 std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>& events,
                       const std::vector<Tensor>& inputs, const std::vector<Tensor>& results,
-                      const TensorFunction& f) {
-  if (std::string found = hook(ops, inputs); !found.empty())
+                      const TensorFunction& f, const std::vector<std::string>& names) {
+  if (std::string found = hook(ops, inputs, names); !found.empty())
     return found;
-  if (std::string found = cut(events, inputs, results); !found.empty())
+  if (std::string found = cut(events, inputs, results, names); !found.empty())
     return found;
   if (std::string found = detail::copied_value(f, inputs); !found.empty())
     return found;
@@ -240,6 +242,18 @@ std::string suspicion(const std::vector<OpCheck>& ops, const std::vector<Event>&
       return fmt::format("op {}, {}, could not be checked: {}", check.number, in_scope(check),
                          check.message);
   return "the function may depend on something besides its inputs";
+}
+
+// The number of leaves that the function's ops use and that are not among its inputs.
+std::size_t other_leaves(const std::vector<Event>& events, const std::vector<Tensor>& inputs) {
+  std::set<const Node*> leaves;
+  for (const Event& event : events)
+    for (const Tensor& x : event.inputs)
+      if (x.defined() && x.requires_grad() && x.is_leaf())
+        leaves.insert(x.identity().node.get());
+  for (const Tensor& x : inputs)
+    leaves.erase(x.defined() ? x.identity().node.get() : nullptr);
+  return leaves.size();
 }
 
 }  // namespace
@@ -266,8 +280,9 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
       if (!found.first_wrong && found.ops.back().verdict == OpCheck::Verdict::wrong)
         found.first_wrong = found.ops.size() - 1;
     }
-    const GradcheckOptions whole{
+    GradcheckOptions whole{
         .eps = options.eps, .atol = options.atol, .rtol = options.rtol, .seed = options.seed};
+    whole.names = options.names;
     try {
       found.whole = gradcheck(same_draws, inputs, whole);
       if (found.whole && options.second_order)
@@ -293,10 +308,14 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
       if (op.unchecked > 0 || op.verdict == OpCheck::Verdict::unchecked)
         found.message += fmt::format("; but op {}, {}, could not be checked: {}", op.number,
                                      in_scope(op), op.message);
+    if (const std::size_t n = other_leaves(events, inputs); n > 0)
+      found.message += fmt::format(
+          "; the whole was not checked by {}: nn::explain_gradient(layer, inputs) does",
+          counted(n, "other Tensor that requires a gradient", "other Tensors that require one"));
   } else {
     std::string whole = found.whole.message;
     if (found.whole.reason != GradcheckReason::not_finite) {
-      const std::string why = suspicion(found.ops, events, inputs, results, f);
+      const std::string why = suspicion(found.ops, events, inputs, results, f, options.names);
       if (const std::size_t again = whole.find("; " + why); again != std::string::npos)
         whole.erase(again, why.size() + 2);
       whole = why + "; " + whole;

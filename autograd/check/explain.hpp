@@ -35,6 +35,7 @@ struct ExplainOptions {
   /// Checks up to this many evenly spaced elements of each input of an op one at a time, and the
   /// rest along one direction; a failure there is bisected.
   std::size_t max_elements = 1000;
+  std::vector<std::string> names = {};  ///< of the inputs, in messages
 };
 
 /// One op of the function, checked alone.

@@ -1,3 +1,4 @@
+#include <functional>
 #include <memory>
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
@@ -6,6 +7,7 @@
 #include <xgrad/nn/check.hpp>
 #include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/layers.hpp>
+#include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
@@ -81,6 +83,20 @@ struct Counting {
   Tensor operator()(const Tensor& x) const { return fc(x) * (1.0 + ++*calls); }
   static void visit(auto& self, auto&& v) { v("fc", self.fc); }
 };
+
+// A function of two Linears and a Tensor.
+struct Made {
+  std::function<Tensor(const Made&, const Tensor&)> f;
+  nn::Linear a{4, 4}, b{4, 4};
+  Tensor s = ones({4}).requires_grad_();
+  Tensor operator()(const Tensor& x) const { return f(*this, x); }
+  static void visit(auto& self, auto&& v) {
+    v("a", self.a);
+    v("b", self.b);
+    v("s", self.s);
+  }
+};
+Tensor scaled(const Made& m, const Tensor& x) { return m.b(m.a(x)) * m.s; }
 
 // x attends to a memory.
 struct Decoder {
@@ -250,4 +266,73 @@ TEST_CASE("check_layer prints a line per check, also if it does not apply", "[nn
   CHECK_THAT(out.str(),
              StartsWith("state_dict                ok              2 names") &&
                  ContainsSubstring("\ncheck_causal              does not apply  x (4,)"));
+}
+
+TEST_CASE("check_layer names a Tensor that is no buffer and that nothing trains",
+          "[nn][check_layer]") {
+  manual_seed(3);
+  const Tensor x = randn({2, 4});
+  const auto parameters = [&](const Made& layer) {
+    const auto report = nn::check_layer(layer, x);
+    CHECK(failed(report) == (report.ok ? "" : "parameters"));
+    return report.line("parameters").found;
+  };
+  CHECK(parameters({scaled}) == "a gradient reaches all 5");
+  const std::string forgotten =
+      "s is named by visit, is no buffer, and requires no gradient: requires_grad_() or "
+      "nn::buffer()";
+  Made layer{.f = scaled, .s = ones({4})};
+  CHECK(parameters(layer) == forgotten);
+  nn::to(layer, DType::float64);
+  for (const std::string& note : {nn::gradcheck(layer, {x.to(DType::float64)}).notes.at(0),
+                                  nn::explain_gradient(layer, {x.to(DType::float64)}).message})
+    CHECK_THAT(note, ContainsSubstring(forgotten));
+  optim::SGD sgd(nn::parameters(layer), {.lr = 1});
+  CHECK_THROWS_WITH(
+      sgd.step(),
+      StartsWith("SGD: parameter 4 of shape (4,) requires no gradient: requires_grad_()"));
+  // A frozen one is meant so, also in a copy, in another dtype, and if it never was a leaf.
+  layer.s.requires_grad_(false);
+  CHECK(layer.s.is_frozen());
+  const auto copy = nn::clone(layer);
+  CHECK((copy.s.is_frozen() && !copy.a.weight.is_frozen()));
+  CHECK(parameters(copy) == "a gradient reaches all 4");
+  CHECK_NOTHROW(optim::SGD(nn::parameters(copy), {.lr = 1}).step());
+  nn::requires_grad_(layer);
+  CHECK(parameters(layer) == "a gradient reaches all 5");
+  nn::add_lora(layer, {.rank = 2});
+  CHECK(parameters(layer) == "a gradient reaches all 4");
+  CHECK_NOTHROW(optim::AdamW(nn::parameters(layer)).step());
+}
+
+TEST_CASE("check_layer names a parameter whose gradient is always 0", "[nn][check_layer]") {
+  manual_seed(3);
+  const auto parameters = [](const auto& f, auto change) {
+    Made layer{f};
+    change(layer);
+    const auto report = nn::check_layer(layer, randn({2, 3, 4}));
+    const auto& [name, status, found] = report.line("parameters");
+    CHECK(report.ok == (status != Status::failed));
+    return found;
+  };
+  const auto as_it_is = [](Made&) {};
+  const auto top = [](Size k) {
+    return [k](const Made& m, const Tensor& x) {
+      const Tensor chosen = softmax(topk(m.a(x), k, -1).values, -1);
+      return m.b(x) * m.s * chosen.narrow(-1, 0, 1);
+    };
+  };
+  CHECK(parameters(top(1), as_it_is) ==
+        "the gradient of a.weight, a.bias is 0, here and at 5 points nearby, whatever the loss");
+  CHECK(parameters(top(2), as_it_is) == "a gradient reaches all 5");
+  // Rounding alone: softmax does not see what is added to all scores of a query.
+  const auto attention = [](const Made& m, const Tensor& x) {
+    return matmul(softmax(matmul(m.a(x), transpose(m.b(x), -1, -2)), -1), x * m.s);
+  };
+  CHECK(parameters(attention, as_it_is) ==
+        "the gradient of b.bias is rounding alone, here and at 5 points nearby, whatever the loss");
+  // 0 here and not elsewhere: a factor of zeros, and units that are off
+  CHECK(parameters(scaled, [](Made& m) { m.s.zero_(); }) == "a gradient reaches all 5");
+  const auto gated = [](const Made& m, const Tensor& x) { return m.b(relu(m.a(x))) * m.s; };
+  CHECK(parameters(gated, [](Made& m) { m.a.bias.fill_(-9); }) == "a gradient reaches all 5");
 }

@@ -36,6 +36,22 @@ struct Pair {
   static void visit(auto& self, auto&& v) { v("left", self.left); }
 };
 
+// a(x) * s, with the numbers of s.
+struct Copied {
+  enum class Way { item, elements, detached } way;
+  nn::Linear a{3, 3};
+  Tensor s = full({1}, 1.5, DType::float64).requires_grad_();
+  Tensor operator()(const Tensor& x) const {
+    if (way == Way::item)
+      return a(x) * s.item();
+    return a(x) * (way == Way::elements ? full({1}, s.data<double>()[0], x.dtype()) : s.detach());
+  }
+  static void visit(auto& self, auto&& v) {
+    v("a", self.a);
+    v("s", self.s);
+  }
+};
+
 template <class M>
 M make(M model) {
   nn::to(model, DType::float64);
@@ -113,6 +129,37 @@ TEST_CASE("gradcheck names the parameters that are wrong", "[nn][gradcheck]") {
       CHECK(pair.reason == GradcheckReason::absent);
   }
   CHECK_THAT(report.table(), ContainsSubstring("gate.weight") && ContainsSubstring("absent"));
+}
+
+TEST_CASE("the op that takes a parameter's numbers is named", "[nn][gradcheck]") {
+  manual_seed(3);
+  const Tensor x = randn({2, 3}, DType::float64);
+  const auto linear = make(nn::Linear(3, 3));
+  CHECK(nn::explain_gradient(linear, {x}, {.names = {"x"}}));
+  for (const auto way : {Copied::Way::item, Copied::Way::elements, Copied::Way::detached}) {
+    const auto layer = make(Copied{way});
+    const auto explained = explain_gradient(layer, {x});
+    CHECK_FALSE(explained);
+    CHECK_THAT(explained.message, ContainsSubstring("op 2, mul"));
+    CHECK_FALSE(nn::explain_gradient(layer, [&](const Tensor& in) { return layer(in); }, {x}));
+    if (way == Copied::Way::detached) {
+      CHECK_THAT(explained.message, ContainsSubstring("its input 1 holds s, but as a constant"));
+      continue;
+    }
+    CHECK_THAT(nn::gradcheck(layer, {x}).message, ContainsSubstring("; input 1 of op 2, mul"));
+    const std::string found = nn::check_layer(layer, x).line("gradcheck").found;
+    CHECK_THAT(found, ContainsSubstring("; input 1 of op 2, mul"));
+    CHECK(layer.s.item() == 1.5);
+  }
+  // A function does not know the parameters of the layer that it calls, and says so.
+  const Tensor leaf = x.detach().requires_grad_();
+  CHECK_THAT(explain_gradient([&](const Tensor& in) { return linear(in); }, {leaf}).message,
+             EndsWith("the whole was not checked by 2 other Tensors that require one: "
+                      "nn::explain_gradient(layer, inputs) does"));
+  Gated omits = make(Gated());
+  omits.uses_extra = true;
+  CHECK_THAT(nn::explain_gradient(omits, {randn({1, 3}, DType::float64)}).message,
+             StartsWith("the output depends on a Tensor that visit does not name"));
 }
 
 TEST_CASE("gradcheck finds members that visit omits", "[nn][gradcheck]") {

@@ -248,3 +248,15 @@ TEST_CASE("Sequential holds layers of any type", "[module][sequential]") {
   CHECK_THROWS_WITH(net.at<nn::Linear>(3), ContainsSubstring("no layer 3; there are 3"));
   CHECK_THROWS_WITH(net(Indices({0, 1})), ContainsSubstring("Linear does not take Indices"));
 }
+
+namespace {
+struct ConstVisit {
+  Tensor w = ones({2}).requires_grad_();
+  static void visit(const auto& self, auto&& v) { v("w", self.w); }
+};
+}  // namespace
+
+TEST_CASE("clone names a visit that takes its layer as const", "[nn][module]") {
+  CHECK(nn::parameters(ConstVisit()).size() == 1);
+  CHECK_THROWS_WITH(nn::clone(ConstVisit()), ContainsSubstring("visit names 'w' as const"));
+}
