@@ -19,6 +19,10 @@ namespace {
 
 constexpr const char *config_name = "/adapter_config.json",
                      *weights_name = "/adapter_model.safetensors", *base_key = "xgrad_base";
+constexpr const char* peft_prefix = "base_model.model.";  // of all keys in the weights' file
+constexpr const char* peft_merges =
+    "in Python, AutoPeftModelForCausalLM.from_pretrained(FOLDER).merge_and_unload()"
+    ".save_pretrained(NEW) writes a model that has them merged";
 using Names = std::vector<std::string>;
 
 // A module of transformers with a matrix: rows of a Linear of nn::GPT.
@@ -28,16 +32,27 @@ struct Module {
   Shape shape;  ///< of the Linear's weight
 
   std::string key(const char* matrix) const {
-    return fmt::format("base_model.model.{}.{}.weight", name, matrix);
+    return fmt::format("{}{}.{}.weight", peft_prefix, name, matrix);
   }
 };
+
+// pretrained_tensors() with a tied head, too: its adapters are its own, and the embedding has none.
+std::vector<PretrainedTensor> tensors_of(const nn::GPTConfig& config) {
+  std::vector<PretrainedTensor> all = pretrained_tensors(config);
+  const Shape& embedding = all.front().shape;
+  if (config.tied)
+    all.push_back({.name = "lm_head.weight",
+                   .shape = embedding,
+                   .parts = {{"lm_head.weight", embedding[0]}}});
+  return all;
+}
 
 std::vector<Module> modules_of(const nn::GPTConfig& config) {
   const auto layer = [](const std::string& weight) {
     return weight.substr(0, weight.rfind(".weight"));
   };
   std::vector<Module> modules;
-  for (const PretrainedTensor& p : pretrained_tensors(config)) {
+  for (const PretrainedTensor& p : tensors_of(config)) {
     if (p.shape.size() != 2 || p.name.starts_with("transformer.w"))  // no Linear
       continue;
     nn::LoraPart part{};
@@ -71,6 +86,51 @@ nn::detail::LoraLayers layers_of(const std::vector<Module>& modules) {
   return layers;
 }
 
+// Chosen Linears get adapters.  add_lora() is not shown the embedding of a tied head, which it
+// would refuse: both are frozen, and nn::merge_lora(GPT&) unties them.
+void add(nn::GPT& model, const nn::LoraOptions& options, bool all, Generator* generator) {
+  const std::vector<Module> modules = chosen(model.config, options, all);
+  nn::detail::Members members = nn::detail::members(model);
+  if (model.config.tied && layers_of(modules).contains("lm_head"))
+    std::erase_if(members.tensors, [](auto& m) { return m.name == "transformer.wte.weight"; });
+  nn::detail::add_lora(members, options, layers_of(modules), generator);
+}
+
+// The keys of the model's own weights in a file: PEFT adds those of embeddings and heads that have
+// adapters, that are in modules_to_save, and by save_embedding_layers.  FileError unless they are
+// the model's, up to their rounding in the file.
+std::set<std::string> own_weights(const SafetensorsFile& file, const nn::GPT& model,
+                                  const std::string& folder) {
+  const nn::StateDict state = nn::state_dict(model);
+  std::map<std::string, Tensor> values(state.begin(), state.end());
+  values.emplace("lm_head.weight", model.lm_head.weight);
+  std::set<std::string> keys;
+  for (const PretrainedTensor& p : tensors_of(model.config)) {
+    Size first = 0;
+    for (const auto& [name, rows] : p.parts) {
+      const std::size_t dot = name.rfind('.');
+      for (const char* const layer : {"", ".base_layer"}) {
+        const std::string key = peft_prefix + name.substr(0, dot) + layer + name.substr(dot);
+        if (p.zero || !file.contains(key))
+          continue;
+        keys.insert(key);
+        Tensor x = narrow(values.at(p.name).detach(), 0, first, rows);
+        if (p.transposed)
+          x = transpose(x, 0, 1);
+        const StoredTensor& stored = file.tensors().at(key);
+        const bool half = stored.dtype == "F16";
+        const double rounding = half ? 0x1p-11 : stored.dtype == "BF16" ? 0x1p-8 : 0;
+        check<FileError>(stored.shape == x.shape() &&
+                             allclose(file.tensor(key, x.dtype()), x, rounding, half ? 0x1p-25 : 0),
+                         "{}: these adapters change the model's own weights ({}); {}", folder, key,
+                         peft_merges);
+      }
+      first += static_cast<Size>(rows);
+    }
+  }
+  return keys;
+}
+
 }  // namespace
 
 AdapterConfig read_adapter_config(const std::string& folder) {
@@ -96,8 +156,8 @@ AdapterConfig read_adapter_config(const std::string& folder) {
   // Read here, or without effect on the result of trained adapters.
   constexpr std::string_view read =
       " auto_mapping base_model_name_or_path bias fan_in_fan_out inference_mode init_lora_weights "
-      "lora_alpha lora_dropout megatron_core peft_type peft_version qalora_group_size r revision "
-      "runtime_config target_modules task_type use_rslora ";
+      "lora_alpha lora_dropout megatron_core modules_to_save peft_type peft_version "
+      "qalora_group_size r revision runtime_config target_modules task_type use_rslora ";
   for (const auto& [key, value] : *json.as<JsonObject>())
     supported((read.find(" " + key + " ") != read.npos && key.find(' ') == key.npos) ||
                   is_one_of(key.c_str(), {{}, false, JsonObject{}, JsonArray{}, ""}),
@@ -111,25 +171,29 @@ AdapterConfig read_adapter_config(const std::string& folder) {
   config.lora.rank = static_cast<Size>(rank);
   supported(alpha > 0 && std::isfinite(alpha), "lora_alpha", "it must be a positive number");
   config.lora.alpha = is_one_of("use_rslora", {true}) ? alpha * std::sqrt(rank) : alpha;
-  config.lora.targets.clear();
-  if (const auto* const list = json.find<JsonArray>("target_modules"))
-    for (const Json& target : *list)
-      config.lora.targets.push_back(target.as<std::string>() ? *target.as<std::string>() : "");
-  supported(!config.lora.targets.empty() && !std::ranges::count(config.lora.targets, ""),
-            "target_modules", "it must be a list of names");
+  const auto names = [&](const char* key, bool may_be_empty) {
+    Names list;
+    if (const auto* const array = json.find<JsonArray>(key))
+      for (const Json& name : *array)
+        list.push_back(name.as<std::string>() ? *name.as<std::string>() : "");
+    supported((!list.empty() || (may_be_empty && is_one_of(key, {{}, JsonArray{}}))) &&
+                  !std::ranges::count(list, ""),
+              key, "it must be a list of names");
+    return list;
+  };
+  config.lora.targets = names("target_modules", false);
+  config.modules_to_save = names("modules_to_save", true);
   if (const auto* const base = json.find<std::string>("base_model_name_or_path"))
     config.base = *base;
   return config;
 }
 
 void add_adapters(nn::GPT& model, const nn::LoraOptions& options, Generator& generator) {
-  nn::detail::add_lora(nn::detail::members(model), options,
-                       layers_of(chosen(model.config, options, true)), &generator);
+  add(model, options, true, &generator);
 }
 
 void add_empty_adapters(nn::GPT& model, const nn::LoraOptions& options) {
-  nn::detail::add_lora(nn::detail::members(model), options,
-                       layers_of(chosen(model.config, options, false)), nullptr);
+  add(model, options, false, nullptr);
 }
 
 AdapterConfig load_adapters(const std::string& folder, nn::GPT& model) {
@@ -143,7 +207,19 @@ AdapterConfig load_adapters(const std::string& folder, nn::GPT& model) {
     expected.push_back({module.key("lora_A"), {rank, module.shape[1]}});
     expected.push_back({module.key("lora_B"), {static_cast<std::size_t>(module.part.rows), rank}});
   }
-  detail::check_fits(folder + ": the adapters do not fit the model", expected, {&file, 1}, {});
+  for (const auto& [key, stored] : file.tensors())
+    check<FileError>(
+        key.find(".lora_embedding_") == key.npos,
+        "{}: {} is an adapter of an embedding, and an embedding has none here; {}", folder,
+        printable_name(key),
+        model.config.tied ? "merged, it would change the tied lm_head as well" : peft_merges);
+  const std::set<std::string> own = own_weights(file, model, folder);
+  for (const std::string& name : config.modules_to_save)
+    check<FileError>(
+        std::ranges::any_of(own, [&](auto& key) { return key.ends_with("." + name + ".weight"); }),
+        "{}: modules_to_save names {}, and {} has no weight of it", folder, printable_name(name),
+        weights_name + 1);
+  detail::check_fits(folder + ": the adapters do not fit the model", expected, {&file, 1}, own);
   const auto sum = file.metadata().find(base_key);
   check<FileError>(
       sum == file.metadata().end() || sum->second == base_checksum(nn::state_dict(model)),

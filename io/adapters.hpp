@@ -8,6 +8,7 @@
 //   io::save_adapters("poems-2", model, "smollm2-135m");
 
 #include <string>
+#include <vector>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/gpt.hpp>
 
@@ -17,13 +18,15 @@ namespace xgrad::io {
 struct AdapterConfig {
   nn::LoraOptions lora;  ///< its targets are modules; use_rslora is in alpha
   std::string base;      ///< base_model_name_or_path
+  std::vector<std::string> modules_to_save = {};  ///< whose own weights are in the file, too
 };
 /// FileError, which names the key, for adapters that nn::Linear cannot have: of another peft_type,
 /// with biases, patterns of ranks, DoRA and the like.  lora_dropout is not applied.
 AdapterConfig read_adapter_config(const std::string& folder);
 
 /// nn::add_lora() with names of transformers' modules as targets.  Each module has its own
-/// adapters: a Llama's q_proj, k_proj and v_proj, which are parts of c_attn; a GPT-2's c_attn.
+/// adapters: a Llama's q_proj, k_proj and v_proj, which are parts of c_attn; a GPT-2's c_attn.  A
+/// tied lm_head may have some, which the embedding does not have.
 void add_adapters(nn::GPT& model, const nn::LoraOptions& options = {},
                   Generator& generator = default_generator());
 
@@ -33,8 +36,9 @@ void add_empty_adapters(nn::GPT& model, const nn::LoraOptions& options);
 
 /// Gives a model the adapters of a folder, and freezes its other parameters.  FileError for
 /// unreadable files, for adapters that do not fit, with the names of all missing, unexpected or
-/// misshapen matrices, and for those that save_adapters() wrote for other weights; ValueError as of
-/// nn::add_lora().  Then the model has not changed.
+/// misshapen matrices, for those that save_adapters() wrote for other weights, and for files that
+/// hold weights of the model itself, as PEFT adds them for lm_head, unless they are this model's;
+/// ValueError as of nn::add_lora().  Then the model has not changed.
 AdapterConfig load_adapters(const std::string& folder, nn::GPT& model);
 
 /// Writes a model's adapters, and the checksum of its other weights, into a folder, which is made

@@ -431,6 +431,15 @@ Tensor GPT::loss(const Indices& idx, const Indices& targets,
   return cross_entropy(reshape(logits, {targets.numel(), config.vocab_size}), targets.flatten());
 }
 
+void merge_lora(GPT& model) {
+  detail::members(model).check_tensors("merge_lora");
+  if (model.config.tied && model.lm_head.lora_A.defined()) {
+    model.lm_head.weight = clone(model.lm_head.weight.detach());
+    model.config.tied = false;
+  }
+  detail::merge_lora(detail::members(model));
+}
+
 // ---- sampling ----
 
 namespace {

@@ -291,6 +291,10 @@ struct GPT {
                 const std::optional<Indices>& first) const;
 };
 
+/// merge_lora() of layers.hpp.  A tied head that has adapters is untied first, so the embedding
+/// stays as it is.
+void merge_lora(GPT& model);
+
 extern template void detail::Collector::layer(const std::string&, TransformerBlock&);
 extern template void detail::Collector::layer(const std::string&, GPT&);
 

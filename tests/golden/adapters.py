@@ -21,8 +21,8 @@ from golden import Golden  # noqa: E402
 from pretrained import in_double  # noqa: E402
 
 
-def write_adapters(base, **config):
-    folder = HERE / "pretrained" / ("adapters_" + base)
+def write_adapters(base, kind="", **config):
+    folder = HERE / "pretrained" / f"adapters_{base}{kind}"
     model = AutoModelForCausalLM.from_pretrained(HERE / "pretrained" / base)
     model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **config)).eval()
     adapters = {key: p for key, p in model.named_parameters() if "lora_" in key}
@@ -57,10 +57,13 @@ def write_adapters(base, **config):
         losses.append(loss.detach())
     golden.add("losses", torch.stack(losses))
     for key, p in get_peft_model_state_dict(model).items():
-        golden.add("after." + key, p)
+        if "lora_" in key:  # with lm_head, PEFT saves its own weight as well
+            golden.add("after." + key, p)
     print(f"{base}: losses {losses[0].item():.9f} ... {losses[-1].item():.9f}, {golden.write()} bytes")
 
 
 torch.manual_seed(2)
 write_adapters("llama", r=3, lora_alpha=6, target_modules=["q_proj", "v_proj", "down_proj"])
 write_adapters("gpt2", r=2, lora_alpha=5, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True, use_rslora=True)
+for base in ("llama", "qwen2"):  # a head that is tied, and one that is not
+    write_adapters(base, "_head", r=2, target_modules=["q_proj", "lm_head"])

@@ -32,9 +32,10 @@ nn::GPT base_model(const std::string& name, DType dtype = DType::float32) {
   return io::load_pretrained(golden_folder(name), {.dtype = dtype});
 }
 
-nn::GPT adapted(const std::string& base, DType dtype = DType::float32) {
-  nn::GPT model = base_model(base, dtype);
-  io::load_adapters(golden_folder("adapters_" + base), model);
+// The adapters of a folder: "llama_head" has some of llama's lm_head.
+nn::GPT adapted(const std::string& name, DType dtype = DType::float32) {
+  nn::GPT model = base_model(name.substr(0, name.find('_')), dtype);
+  io::load_adapters(golden_folder("adapters_" + name), model);
   return model;
 }
 
@@ -52,7 +53,7 @@ io::TensorFile saved(const nn::GPT& model) {
 }  // namespace
 
 TEST_CASE("adapters: logits, merged weights and 20 steps are PEFT's", "[adapters]") {
-  for (const std::string name : {"llama", "gpt2"}) {
+  for (const std::string name : {"llama", "gpt2", "llama_head", "qwen2_head"}) {
     INFO(name);
     const testing::GoldenFile expected("pretrained/adapters_" + name + "/expected");
     const Indices ids = expected.indices("ids");
@@ -84,7 +85,7 @@ TEST_CASE("adapters: logits, merged weights and 20 steps are PEFT's", "[adapters
 }
 
 TEST_CASE("adapters: saved ones are those that were loaded", "[adapters]") {
-  for (const std::string name : {"llama", "gpt2"}) {
+  for (const std::string name : {"llama", "gpt2", "llama_head", "qwen2_head"}) {
     INFO(name);
     const TemporaryFolder out;
     const std::string folder = golden_folder("adapters_" + name);
@@ -92,9 +93,10 @@ TEST_CASE("adapters: saved ones are those that were loaded", "[adapters]") {
     io::save_adapters(out / "new", model, "some/base");
     const auto ours = io::load_safetensors(out / "new/adapter_model.safetensors").tensors,
                theirs = io::load_safetensors(folder + "/adapter_model.safetensors").tensors;
-    REQUIRE(ours.size() == theirs.size());
-    for (const auto& [key, x] : theirs)
-      CHECK(same_bits(ours.at(key), x));
+    const bool head = name.ends_with("_head");  // whose own weight is not written
+    REQUIRE(ours.size() + (head ? 1 : 0) == theirs.size());
+    for (const auto& [key, x] : ours)
+      CHECK(same_bits(theirs.at(key), x));
     const io::Json a = io::read_json_file(out / "new/adapter_config.json"),
                    b = io::read_json_file(folder + "/adapter_config.json");
     for (const char* const key : {"peft_type", "task_type", "r", "target_modules", "bias",
@@ -102,9 +104,11 @@ TEST_CASE("adapters: saved ones are those that were loaded", "[adapters]") {
       CHECK(*a.find(key) == *b.find(key));
     CHECK(*a.find("base_model_name_or_path") == io::Json("some/base"));
     // The scale of use_rslora is that of another alpha.
-    CHECK(a.number("lora_alpha").value() ==
-          Approx(name == "llama" ? 6 : 5 * std::sqrt(2.0)).epsilon(1e-15));
-    nn::GPT again = base_model(name);
+    CHECK(a.number("lora_alpha").value() == Approx(head              ? 8
+                                                   : name == "llama" ? 6
+                                                                     : 5 * std::sqrt(2.0))
+                                                .epsilon(1e-15));
+    nn::GPT again = base_model(name.substr(0, name.find('_')));
     CHECK(io::load_adapters(out / "new", again).base == "some/base");
     const Indices ids{{1, 5, 3, 0, 6, 2}};
     CHECK(same_bits(again(ids), model(ids)));
@@ -112,6 +116,84 @@ TEST_CASE("adapters: saved ones are those that were loaded", "[adapters]") {
                       ContainsSubstring("exists already"));
     io::save_adapters(out / "new", model, "", true);
   }
+}
+
+TEST_CASE("adapters: the base's own weights may be among PEFT's, if they are the base's",
+          "[adapters]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "new", prefix = "base_model.model.";
+  // PEFT adds the weights of an embedding or a head that has adapters, is in modules_to_save, or
+  // with save_embedding_layers=True.
+  for (const std::string base : {"llama", "qwen2"}) {  // tied, and untied
+    std::filesystem::remove_all(path);
+    std::filesystem::copy(golden_folder("adapters_" + base + "_head"), path);
+    const io::TensorFile file = io::load_safetensors(path + "/adapter_model.safetensors");
+    REQUIRE(file.tensors.contains(prefix + "lm_head.base_layer.weight"));
+    const nn::GPT model = base_model(base), same = adapted(base + "_head");
+    const Tensor head = model.lm_head.weight.detach(), embedding = model.wte.weight.detach(),
+                 up = model.h[0].mlp.c_fc.weight.detach();
+    const auto load_with = [&](const std::string& name, const Tensor& x) {
+      io::TensorFile more = file;
+      more.tensors.insert_or_assign(prefix + name, x);
+      io::save_safetensors(path + "/adapter_model.safetensors", more);
+      nn::GPT loaded = base_model(base);
+      io::load_adapters(path, loaded);
+      CHECK(same_bits(loaded({{1, 5, 3}}), same({{1, 5, 3}})));
+    };
+    for (const auto& [name, x] : {std::pair<std::string, Tensor>("lm_head.weight", head),
+                                  {"lm_head.base_layer.weight", head},
+                                  {"model.embed_tokens.weight", embedding},
+                                  {"model.embed_tokens.base_layer.weight", embedding},
+                                  {"model.layers.0.mlp.up_proj.base_layer.weight", up}}) {
+      INFO(name);
+      load_with(name, clone(x));
+      for (const Tensor& other : {clone(x) + 1e-3, cat({x, x}, 0)})
+        check_contains(
+            message_of<FileError>([&, &name = name] { load_with(name, other); }),
+            {"new: these adapters change the model's own weights (" + prefix + name + ")",
+             "merge_and_unload()"});
+    }
+    // The folder may name them, too.
+    const auto listed = [&](const char* module) {
+      std::string json =
+          read_bytes(golden_folder("adapters_" + base + "_head/adapter_config.json"));
+      const std::string none = "\"modules_to_save\": null";
+      REQUIRE(json.find(none) != json.npos);
+      json.replace(json.find(none), none.size(),
+                   "\"modules_to_save\": [\"" + std::string(module) + "\"]");
+      write_bytes(path + "/adapter_config.json", json);
+    };
+    listed("lm_head");
+    load_with("lm_head.weight", clone(head));
+    listed("embed_tokens");
+    check_contains(message_of<FileError>([&] { load_with("lm_head.weight", clone(head)); }),
+                   {"modules_to_save names embed_tokens", "has no weight of it"});
+    check_contains(message_of<FileError>([&] {
+                     load_with("model.embed_tokens.lora_embedding_A", ones({2, 11}));
+                   }),
+                   {"lora_embedding_A", "an embedding has none here",
+                    base == "llama" ? "the tied lm_head" : "merge_and_unload()"});
+  }
+}
+
+TEST_CASE("adapters: those of a tied head leave the embedding as it is", "[adapters]") {
+  const TemporaryFolder folder;
+  const Indices ids{{1, 5, 3, 0, 6, 2}};
+  nn::GPT model = base_model("llama");
+  REQUIRE(model.config.tied);
+  io::add_adapters(model, {.rank = 2, .targets = {"lm_head"}});
+  nn::init::normal_(model.lm_head.lora_B);
+  const Tensor y = model(ids), embedding = clone(model.wte.weight.detach());
+  io::save_adapters(folder / "new", model, "");
+  nn::GPT again = base_model("llama");
+  io::load_adapters(folder / "new", again);
+  CHECK(same_bits(again(ids), y));
+  nn::merge_lora(model);
+  CHECK(same_bits(model.wte.weight, embedding));
+  CHECK_FALSE(model.config.tied);
+  CHECK(allclose(model(ids), y, 1e-5, 1e-5));
+  io::save_pretrained(folder / "merged", model);
+  CHECK(same_bits(io::load_pretrained(folder / "merged")(ids), model(ids)));
 }
 
 TEST_CASE("adapters: new ones are those of each module, as PEFT names them", "[adapters]") {
@@ -193,7 +275,7 @@ TEST_CASE("adapters: others than those of the model are refused, and change noth
         {"an_option_of_tomorrow", 1.0, without},
         {"rank_pattern", object, without},
         {"alpha_pattern", object, without},
-        {"modules_to_save", list, without},
+        {"modules_to_save", object, "it must be a list of names"},
         {"layers_to_transform", list, without}}) {
     fresh();
     io::JsonObject config = *io::read_json_file(path + "/adapter_config.json").as<io::JsonObject>();
@@ -215,7 +297,7 @@ TEST_CASE("adapters: others than those of the model are refused, and change noth
   changed([&](Tensors& t) { t.erase(key + "A.weight"); },
           {"bad: the adapters do not fit the model", "missing: " + key + "A.weight"});
   changed([&](Tensors& t) { t.emplace("base_model.model.model.embed_tokens.weight", ones(3)); },
-          {"unexpected: base_model.model.model.embed_tokens.weight"});
+          {"bad: these adapters change the model's own weights"});
   changed(
       [&](Tensors& t) {
         t.at(key + "B.weight") = ones({33, 3});
