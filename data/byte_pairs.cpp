@@ -363,10 +363,17 @@ const std::string& BytePairs::bytes(std::int64_t id) const {
                                   : tables.parts.tokens)[static_cast<std::size_t>(id)];
 }
 
-std::string BytePairs::decode(const Ids& ids) const {
+bool BytePairs::is_special(std::int64_t id) const {
+  return std::ranges::any_of(parts().added, [&](const AddedToken& token) {
+    return token.special && std::cmp_equal(token.id, id);
+  });
+}
+
+std::string BytePairs::decode(const Ids& ids, bool skip_special_tokens) const {
   std::string result;
   for (std::size_t i = 0; i < ids.size(); ++i)
-    result += bytes(ids[i]);
+    if (const std::string& own = bytes(ids[i]); !skip_special_tokens || !is_special(ids[i]))
+      result += own;
   if (strips() && result.starts_with(' '))
     result.erase(0, 1);
   return result;

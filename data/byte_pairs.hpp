@@ -110,8 +110,11 @@ class BytePairs {
   std::size_t dropped_bytes(std::string_view utf8) const;
 
   /// The bytes of ids, which may end within a character: Utf8Stream and replace_invalid_utf8() make
-  /// them printable.  Throws ValueError for an id not below size().
-  std::string decode(const Ids& ids) const;
+  /// them printable.  `skip_special_tokens`: without those of is_special(), as in transformers.
+  /// Throws ValueError for an id not below size().
+  std::string decode(const Ids& ids, bool skip_special_tokens = false) const;
+  /// Whether an id is that of a special AddedToken.
+  bool is_special(std::int64_t id) const;
   /// The bytes of one token, with spaces for U+2581.  Throws ValueError as decode() does.
   const std::string& bytes(std::int64_t id) const;
   /// Whether decode() drops a space at the beginning.

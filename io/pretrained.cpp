@@ -471,17 +471,48 @@ JsonObject read_pretrained_metadata(const std::string& folder) {
   return metadata;
 }
 
+// The generation_config.json among these texts; null if there is none.
+static Json generation_config_in(const Json& metadata, const std::string& path) {
+  const char* const name = "generation_config.json";
+  const auto* const text = metadata.find<std::string>(name);
+  try {
+    return text == nullptr ? Json() : parse_json(*text, 0, 16);
+  } catch (const ValueError& error) {
+    fail<FileError>("{}: {}: {}", path, name, error.what());
+  }
+}
+
+std::map<std::string, double> generation_settings(const Json& metadata, const std::string& path) {
+  struct Setting {
+    const char* key;
+    double low, high;
+    bool whole = false;
+  };
+  const Json json = generation_config_in(metadata, path);
+  const Section file(path + ": generation_config.json", json);
+  std::map<std::string, double> settings;
+  if (file.find("do_sample") != nullptr)
+    settings.emplace("do_sample", file.flag("do_sample", false) ? 1 : 0);
+  for (const auto& [key, low, high, whole] :
+       {Setting{"temperature", 0, 100}, Setting{"top_k", 0, 1e9, true}, Setting{"top_p", 1e-9, 1},
+        Setting{"min_p", 0, 1}, Setting{"repetition_penalty", 1e-6, 1e6},
+        Setting{"no_repeat_ngram_size", 0, 1e9, true}})
+    if (const Json* const value = file.find(key)) {
+      const std::optional<double> x = value->number();
+      if (!x || !(*x >= low && *x <= high) || (whole && *x != std::floor(*x)))
+        file.refuse(key, fmt::format("it must be a {}number from {} to {}", whole ? "whole " : "",
+                                     low, high));
+      settings.emplace(key, *x);
+    }
+  return settings;
+}
+
 std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::string& path) {
   const char* name = "generation_config.json";
-  Json config;
-  if (const auto* const text = metadata.find<std::string>(name))
-    try {
-      config = parse_json(*text, 0, 16);
-    } catch (const ValueError& error) {
-      fail<FileError>("{}: {}: {}", path, name, error.what());
-    }
-  else if (const Json* const ids = metadata.find(name = "config.json"))
-    config = *ids;
+  Json config = generation_config_in(metadata, path);
+  if (metadata.find<std::string>(name) == nullptr)
+    if (const Json* const ids = metadata.find(name = "config.json"))
+      config = *ids;
   const Json* const eos = config.find("eos_token_id");
   if (eos == nullptr || eos->as<std::nullptr_t>() != nullptr)
     return {};

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,11 @@ JsonObject read_pretrained_metadata(const std::string& folder);
 /// The ids that end a text by such an object: the eos_token_id, one or a list, of
 /// generation_config.json or, without that file, of config.json.  FileError, which names `path`.
 std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::string& path);
+
+/// The settings in the generation_config.json of such an object by which nn::GPT can draw, without
+/// absent and null ones: do_sample (0 or 1), temperature, top_k, top_p, min_p, repetition_penalty
+/// and no_repeat_ngram_size.  FileError, which names `path` and the key, for other values.
+std::map<std::string, double> generation_settings(const Json& metadata, const std::string& path);
 
 /// FileError with a cure for a GGUF file, for Python's pickles (pytorch_model.bin), and for a
 /// folder that has nothing else.

@@ -485,7 +485,9 @@ Command add_sample(CLI::App& program) {
              "samples, one after another [1]");
   app.add_option("--stop", options->stop, "end where it has written this");
   add_bool(app, "--ignore-eos", options->ignore_eos, "continue after the model's end of text");
-  app.option_defaults()->group("How it draws, in this order");
+  add_bool(app, "--special-tokens", options->special_tokens,
+           "print special tokens, such as <|endoftext|>, too");
+  app.option_defaults()->group("How it draws, in this order; generation_config.json has defaults");
   add_number(app, "--repetition-penalty", options->repetition_penalty, {1e-6, 1e6},
              "above 1: what has occurred becomes less likely [1]");
   add_number(app, "--no-repeat-ngram", options->no_repeat_ngram, {1, many},
@@ -500,7 +502,9 @@ Command add_sample(CLI::App& program) {
   app.option_defaults()->group("Options");
   add_seed(app, options->seed);
   add_threads(app, options->threads);
-  return command_of(app, options, sample);
+  Command command = command_of(app, options, sample);
+  command.given = &options->given;
+  return command;
 }
 
 void add_page_flags(CLI::App& app, PageOptions& options, const char* read, const char* out) {

@@ -434,8 +434,15 @@ std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model) {
   std::string size =
       fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters", r.n_layer, r.n_head, r.n_embd,
                   format_count(xgrad::nn::num_parameters(model)));
-  if (const auto& lora = run.info.lora)
-    size += fmt::format(", of which adapters of rank {} are trained", lora->options.rank);
+  if (const auto& lora = run.info.lora) {
+    xgrad::Size trained = 0;
+    for (const auto& [name, x] : xgrad::nn::named_parameters(model))
+      trained += x.requires_grad() ? x.numel() : 0;
+    size += fmt::format(
+        ", of which adapters of rank {} are trained: {}, {:.4f} %", lora->options.rank,
+        format_count(trained),
+        100 * static_cast<double>(trained) / static_cast<double>(xgrad::nn::num_parameters(model)));
+  }
   const std::string steps =
       fmt::format("{} of {} ({}{} of {}), on {}, seed {}.", format_count(r.max_iters),
                   vocabulary.count(r.batch_size * r.block_size * batches),

@@ -220,7 +220,12 @@ void RunDir::check() const {
                                         name.starts_with("adapter_") || !configured)))
       fail<FileError>(
           "{}: the folder holds a run already ({}); {}name another", path_, name,
-          checkpoint_in(path_) ? fmt::format("--resume {} continues it, or ", path_) : "");
+          checkpoint_in(path_) ? fmt::format("--resume {} continues it, or ", path_)
+          : fs::exists(fs::path(path_) / "adapter_model.safetensors", none)
+              ? fmt::format("its adapters are there, but no checkpoint to resume: --init-from {} "
+                            "trains them further; ",
+                            path_)
+              : "");
   }
 }
 

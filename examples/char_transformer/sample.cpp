@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <type_traits>
+#include <utility>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/data/pre_tokenizer.hpp>
 #include <xgrad/data/text.hpp>
+#include <xgrad/io/pretrained.hpp>
 
 #include "checkpoint_info.hpp"
 #include "output.hpp"
@@ -14,14 +19,30 @@ namespace char_transformer {
 
 namespace text = xgrad::text;
 
-std::vector<std::int64_t> encode(const std::string& what, const std::string& given,
-                                 const Vocabulary& vocabulary) {
+/// UTF-8 as it is read from a text file, in the vocabulary's normal form.
+static std::string normal(const std::string& what, const std::string& given,
+                          const Vocabulary& vocabulary) {
   std::u32string decoded = text::decode_utf8(given, what);
   if (decoded.starts_with(U'\uFEFF'))
     decoded.erase(0, 1);
   text::normalize_newlines(decoded);
+  const std::string utf8 = text::encode_utf8(decoded);
+  return vocabulary.pairs() && vocabulary.pairs()->parts().nfc ? text::nfc(utf8) : utf8;
+}
+
+std::string document_end_text(const std::string& given, const Vocabulary& vocabulary) {
+  if (given.find_first_not_of("0123456789") != given.npos)
+    return normal("--document-end", given, vocabulary);
+  std::string end;
+  for (const std::int64_t id : document_end_of(given, vocabulary))
+    end += vocabulary.bytes(id);
+  return end;
+}
+
+std::vector<std::int64_t> encode(const std::string& what, const std::string& given,
+                                 const Vocabulary& vocabulary) {
+  const std::string utf8 = normal(what, given, vocabulary);
   try {
-    const std::string utf8 = text::encode_utf8(decoded);
     warn_of_dropped(what, utf8, vocabulary);
     const text::Ids ids = vocabulary.encode(utf8);
     std::vector<std::int64_t> list(ids.size());
@@ -93,9 +114,7 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
       warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", ids.size(),
                        vocabulary.unit(), model.config.block_size));
   }
-  const std::string end = vocabulary.decode(encode("--stop", options.stop, vocabulary));
-  if (vocabulary.dropped_bytes(options.stop) > 0)
-    throw ValueError("--stop: the vocabulary has no tokens for some of it");
+  const std::string& end = options.stop;
   xgrad::nn::GenerateOptions drawing = options.drawing;
   const xgrad::Indices batch = as_batch(prompts, drawing.left_padding);
   if (std::ranges::count(drawing.left_padding, 0) == static_cast<std::ptrdiff_t>(B))
@@ -106,7 +125,18 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
     text::Utf8Stream characters = {};
     std::string text = {};     // what several prompts have written
     std::string written = {};  // its end, where the stop text may begin
+    bool begins = true;        // nothing is printed yet
     bool ended = false;
+  };
+  const auto hidden = [&](std::int64_t id) {
+    return !options.special_tokens && vocabulary.is_special(id);
+  };
+  const auto bytes_of = [&](Row& row, std::int64_t id) {
+    std::string bytes = vocabulary.bytes(id);
+    const bool first = !hidden(id) && !bytes.empty() && std::exchange(row.begins, false);
+    if (first && vocabulary.pairs() && vocabulary.pairs()->strips() && bytes.starts_with(' '))
+      bytes.erase(0, 1);
+    return bytes;
   };
   for (std::size_t i = 0; i < options.num_samples && output_error() == 0; ++i) {
     std::vector<Row> rows(B);
@@ -117,20 +147,25 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
         row.text += row.characters.add(bytes);
     };
     for (std::size_t b = 0; b < B; ++b) {
-      add(rows[b], (i + b > 0 ? "---------------\n" : "") + vocabulary.bytes(prompts[b]));
+      std::string begin = i + b > 0 ? "---------------\n" : "";
+      for (const std::int64_t id : prompts[b])
+        if (const std::string bytes = bytes_of(rows[b], id); !hidden(id))
+          begin += bytes;
+      add(rows[b], begin);
     }
     drawing.on_token = [&](std::span<const std::int64_t> tokens) {
       for (std::size_t b = 0; b < B; ++b) {
         Row& row = rows[b];
         if (row.ended)
           continue;
-        std::string more = vocabulary.bytes(tokens[b]);
+        std::string more = bytes_of(row, tokens[b]);
         const std::size_t before = row.written.size(), at = (row.written += more).find(end);
         const bool stopped = !end.empty() && at != row.written.npos;
         if (stopped)  // a token may extend beyond it
           more.resize(at + end.size() - before);
         row.written.erase(0, row.written.size() - std::min(row.written.size(), end.size()));
-        add(row, more);
+        if (!hidden(tokens[b]))
+          add(row, more);
         row.ended = stopped || std::ranges::find(drawing.eos_token_id, tokens[b]) !=
                                    drawing.eos_token_id.end();
       }
@@ -168,6 +203,41 @@ static xgrad::nn::LogitsProcessor processor_of(const SampleOptions& options) {
   };
 }
 
+// Gives options without a flag the values of generation_config.json, and says so in a line.
+static void use_settings(SampleOptions& options, std::map<std::string, double> settings) {
+  if (settings.empty())
+    return;
+  auto& drawing = options.drawing;
+  std::string used;
+  const auto use = [&](const char* flag, const char* key, auto& option) {
+    const auto at = settings.find(key);
+    if (options.given.contains(flag) || at == settings.end())
+      return;
+    if constexpr (std::is_same_v<decltype(option), double&>)
+      option = at->second;
+    else if (at->second > 0)
+      option = static_cast<xgrad::Size>(at->second);
+    used += fmt::format("{}{} {}", used.empty() ? "" : ", ", key, at->second);
+  };
+  constexpr const char* drawing_flags[] = {"--temperature", "--top-k", "--top-p", "--min-p"};
+  if (settings["do_sample"] == 1 || std::ranges::any_of(drawing_flags, [&](const char* flag) {
+        return options.given.contains(flag);
+      })) {
+    settings.insert({{"temperature", 1}, {"top_k", 50}});  // transformers' defaults
+    use("--temperature", "temperature", drawing.temperature);
+    use("--top-k", "top_k", drawing.top_k);
+    use("--top-p", "top_p", drawing.top_p);
+    use("--min-p", "min_p", drawing.min_p);
+  } else {
+    drawing.temperature = 0;
+    used = "the likeliest token each time, because do_sample is not true";
+  }
+  use("--repetition-penalty", "repetition_penalty", options.repetition_penalty);
+  use("--no-repeat-ngram", "no_repeat_ngram_size", options.no_repeat_ngram);
+  if (!used.empty())
+    warn(fmt::format("generation_config.json: {}; flags override it", used));
+}
+
 void sample(const SampleOptions& given) {
   need_run(given.checkpoint);
   if (!given.file.empty() && !given.prompts.empty())
@@ -176,13 +246,16 @@ void sample(const SampleOptions& given) {
   SampleOptions options = given;
   if (!given.ignore_eos)
     options.drawing.eos_token_id = end_of_text(trained.info);
-  options.drawing.logits_processor = processor_of(given);
-  if (!given.ignore_eos && given.stop.empty()) {
-    const auto& vocabulary = trained.info.vocabulary;
-    options.stop = vocabulary.decode(
-        document_end_of(text_in(trained.info.config, "document_end"), vocabulary));
-  }
-  print_samples(trained.model, trained.info.vocabulary, options);
+  use_settings(options, xgrad::io::generation_settings(metadata_of(trained.info), trained.path));
+  options.drawing.logits_processor = processor_of(options);
+  const Vocabulary& vocabulary = trained.info.vocabulary;
+  options.stop = normal("--stop", given.stop, vocabulary);
+  encode("--stop", given.stop, vocabulary);  // its errors
+  check<ValueError>(vocabulary.dropped_bytes(given.stop) == 0,
+                    "--stop: the vocabulary has no tokens for some of it");
+  if (!given.ignore_eos && given.stop.empty())
+    options.stop = document_end_text(text_in(trained.info.config, "document_end"), vocabulary);
+  print_samples(trained.model, vocabulary, options);
 }
 
 }  // namespace char_transformer

@@ -49,7 +49,8 @@ class Trainer {
       if (writes_)
         save();
       run_dir_.unlock();
-      report();
+      if (saved_ || checkpoint_in(run_dir_.path()))  // else the run can begin again there
+        report();
     }
     signals_.reset();  // a signal may end the rest
     if (signal_ == 0)
@@ -216,7 +217,7 @@ class Trainer {
         training_.model().generate(as_row(prompt_), sampled_tokens, generator,
                                    {.temperature = 0.8, .eos_token_id = end_of_text(run_.info)});
     const std::string text =
-        vocabulary_.decode({written.data(), static_cast<std::size_t>(written.numel())});
+        vocabulary_.decode({written.data(), static_cast<std::size_t>(written.numel())}, true);
     add_row(run_dir_.samples(),
             xgrad::io::format_json(xgrad::io::JsonObject{{"step", steps_}, {"text", text}}));
     if (steps_ < recipe_.max_iters)  // after the last step comes a longer one
@@ -280,16 +281,25 @@ class Trainer {
     });
   }
 
-  void save() {
-    // Before the checkpoint: no finished run has the adapters of an earlier step, even if it is
-    // killed in between.
+  void save_adapters() {
     adapters_failed_ =
         run_.info.lora && !try_save("adapters", [this](const std::string&) {
           xgrad::io::save_adapters(run_dir_.path(), training_.model(), run_.info.lora->base, true);
         });
+  }
+
+  void save() {
+    // Adapters come before the checkpoint: no finished run has those of an earlier step, even if it
+    // is killed in between.  They come after the first one: a folder of adapters without a
+    // checkpoint could not be resumed, and no other run could begin there.
+    const bool first = !checkpoint_in(run_dir_.path());
+    if (!first)
+      save_adapters();
     const bool failed_before = std::exchange(failed_, !save_model(checkpoint_name));
     if (failed_)
       return;
+    if (first)
+      save_adapters();
     saved_ = steps_;
     run_dir_.tidy(steps_);
     if (failed_before)
@@ -317,7 +327,7 @@ class Trainer {
     sample.tokens =
         options_.sample_tokens.value_or(run_.info.model ? sampled_tokens : sample.tokens);
     sample.drawing.eos_token_id = end_of_text(run_.info);
-    sample.stop = vocabulary_.decode(run_.dataset.document_end);
+    sample.stop = document_end_text(options_.document_end, vocabulary_);
     tell(fmt::format("The run is in {}.{}\n", run_dir_.path(),
                      sample.tokens > 0 ? " What the model writes:" : ""));
     if (sample.tokens > 0)

@@ -94,17 +94,18 @@ std::string Vocabulary::bytes(std::int64_t id) const {
   return pairs() ? pairs()->bytes(id) : characters()->decode({id});
 }
 
-std::string Vocabulary::bytes(std::span<const std::int64_t> ids) const {
+std::string Vocabulary::bytes(std::span<const std::int64_t> ids, bool skip_special_tokens) const {
   std::string all;
   for (const std::int64_t id : ids)
-    all += bytes(id);
+    if (!skip_special_tokens || !is_special(id))
+      all += bytes(id);
   if (pairs() && pairs()->strips() && all.starts_with(' '))
     all.erase(0, 1);
   return all;
 }
 
-std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
-  return text::replace_invalid_utf8(bytes(ids));
+std::string Vocabulary::decode(std::span<const std::int64_t> ids, bool skip_special_tokens) const {
+  return text::replace_invalid_utf8(bytes(ids, skip_special_tokens));
 }
 
 std::string Vocabulary::piece(std::int64_t id) const {

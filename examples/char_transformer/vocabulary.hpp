@@ -56,10 +56,12 @@ class Vocabulary {
   /// The bytes of an id, which may end within a character; empty beyond size(), where some models
   /// have unused ids.
   std::string bytes(std::int64_t id) const;
+  /// Whether an id is that of a special token, such as <|endoftext|>.
+  bool is_special(std::int64_t id) const { return pairs() && pairs()->is_special(id); }
   /// The bytes of a text's ids, without a space that the tokenizer puts before each text.
-  std::string bytes(std::span<const std::int64_t> ids) const;
+  std::string bytes(std::span<const std::int64_t> ids, bool skip_special_tokens = false) const;
   /// The same as text, with U+FFFD for bytes that are not UTF-8.
-  std::string decode(std::span<const std::int64_t> ids) const;
+  std::string decode(std::span<const std::int64_t> ids, bool skip_special_tokens = false) const;
   /// An id for people: its text; bytes as "<E2 82>" if it has incomplete characters, with spaces
   /// that do not count as text (U+00A0); U+FFFD beyond size().
   std::string piece(std::int64_t id) const;

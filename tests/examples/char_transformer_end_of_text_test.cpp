@@ -87,10 +87,10 @@ struct EndingFolder : TinyFolder {
                                               {.temperature = 0, .eos_token_id = ends});
     return {all.data() + ids("the cat", raw).size(), all.data() + all.numel()};
   }
-  std::string text_of(const std::vector<std::int64_t>& more, bool raw = false) const {
-    std::string all = raw ? "the cat" : "<|begin|>the cat";
+  std::string text_of(const std::vector<std::int64_t>& more, bool special = false) const {
+    std::string all = special ? "<|begin|>the cat" : "the cat";
     for (const std::int64_t id : more)
-      all += tokens.bytes(id);
+      all += special || id < begin ? tokens.bytes(id) : "";
     return xgrad::text::replace_invalid_utf8(all) + "\n";
   }
   std::string sampled(const std::string& checkpoint, const Arguments& more = {}) const {
@@ -192,7 +192,7 @@ TEST_CASE("char_transformer: texts begin as the tokenizer says", "[pretrained]")
     const bool is_raw = raw == "true";
     const std::string first = is_raw ? "the" : "<|begin|>";
     CHECK(folder.sampled("base", {"--raw", raw, "--ignore-eos", "true"}) ==
-          folder.text_of(folder.generated({}, is_raw), is_raw));
+          folder.text_of(folder.generated({}, is_raw)));
     const auto ids = folder.ids(few, is_raw);
     const auto all = std::span(ids);
     const xgrad::Tensor loss =
@@ -216,7 +216,8 @@ TEST_CASE("char_transformer: texts begin as the tokenizer says", "[pretrained]")
   CHECK(first_token_of_page(folder / "text.html") == "<|begin|>");
   const Result twice = run(folder, {"sample", "--checkpoint", "base", "--prompt", "<|begin|>a"});
   check_contains(twice.err, {"--prompt begins with <|begin|>, which the tokenizer adds as well"});
-  CHECK_THAT(folder.sampled("base", {"--prompt", ""}), StartsWith("<|begin|>"));
+  CHECK_THAT(folder.sampled("base", {"--prompt", "", "--special-tokens", "true"}),
+             StartsWith("<|begin|>"));
   CHECK_THAT(folder.sampled("run", {"--prompt", "", "--raw", "true"}), StartsWith("\n"));
 }
 
@@ -236,6 +237,98 @@ TEST_CASE("char_transformer: sample ends where the model's text does", "[pretrai
   check_ends({folder.other});
   folder.configure({{"eos_token_id", nullptr}});
   check_ends({});
+}
+
+TEST_CASE("char_transformer: special tokens are printed on request", "[pretrained]") {
+  EndingFolder folder;
+  // A token that is written often is special.
+  Json tokenizer = Json::parse(read_bytes(folder / "base/tokenizer.json"));
+  const std::string often = folder.tokens.bytes(folder.last);
+  REQUIRE(xgrad::text::replace_invalid_utf8(often) == often);
+  tokenizer["added_tokens"].push_back({{"id", folder.last},
+                                       {"content", xgrad::text::written_token(often)},
+                                       {"special", true},
+                                       {"normalized", false}});
+  write_bytes(folder / "base/tokenizer.json", tokenizer.dump());
+  const Arguments on = {"--ignore-eos", "true"};
+  const std::string all = folder.text_of(folder.written, true);
+  CHECK(folder.sampled("base", overridden(on, {"--special-tokens", "true"})) == all);
+  auto seen = folder.written;
+  std::erase(seen, folder.last);
+  CHECK(folder.sampled("base", on) == folder.text_of(seen));
+  // They end a text whether they are printed or not, as in a batch.
+  seen.resize(std::ranges::find(folder.written, folder.last) - folder.written.begin());
+  CHECK(folder.sampled("base") == folder.text_of(seen));
+  CHECK(folder.sampled("base", overridden(on, {"--stop", often})) == folder.text_of(seen));
+  CHECK_THAT(folder.output({"sample", "base", "--prompt", "the cat", "--prompt", "a", "--tokens",
+                            "20", "--temperature", "0", "--stop", often}),
+             StartsWith(folder.text_of(seen) + "---------------\na"));
+  folder.train();
+  CHECK_THAT(read_bytes(folder / "run/samples.jsonl"), !ContainsSubstring("<|begin|>"));
+
+  const auto ids =
+      folder.tokens.encode("<|begin|>the cat<|end|>", xgrad::text::SpecialTokens::recognised);
+  CHECK(folder.tokens.decode(ids) == "<|begin|>the cat<|end|>");
+  CHECK(folder.tokens.decode(ids, true) == "the cat");
+}
+
+TEST_CASE("char_transformer: sample draws as generation_config.json says", "[pretrained]") {
+  const EndingFolder folder;
+  const auto drawn = [&](const char* config, const Arguments& more = {},
+                         const std::string& says = "") {
+    write_bytes(folder / "base/generation_config.json", config);
+    const Arguments all = {"sample",   "base", "--prompt", "the cat",
+                           "--tokens", "20",   "--seed",   "3"};
+    const Result result = run(folder, overridden(all, more));
+    INFO(config << result.err);
+    CHECK(result.code == 0);
+    check_contains(result.err, {says});
+    CHECK((result.err.find("generation_config") == std::string::npos) == says.empty());
+    return result.out;
+  };
+  // The same texts as transformers', for 234 of 234 in tokenizers of three kinds; its default top_k
+  // is 50.
+  const std::string line = "char_transformer: generation_config.json: ",
+                    greedy = drawn("{}", {"--temperature", "0"});
+  CHECK(
+      drawn(R"({"do_sample": true})", {}, line + "temperature 1, top_k 50; flags override it\n") ==
+      drawn("{}", {"--temperature", "1", "--top-k", "50"}));
+  CHECK(drawn(R"({"do_sample": true, "temperature": 1.7, "top_k": 0, "top_p": 0.9, "min_p": 0.02,
+                  "repetition_penalty": 1.2, "no_repeat_ngram_size": 2})",
+              {},
+              line + "temperature 1.7, top_k 0, top_p 0.9, min_p 0.02, repetition_penalty 1.2, "
+                     "no_repeat_ngram_size 2; flags override it\n") ==
+        drawn("{}", {"--temperature", "1.7", "--top-p", "0.9", "--min-p", "0.02",
+                     "--repetition-penalty", "1.2", "--no-repeat-ngram", "2"}));
+  for (const char* const config : {R"({"do_sample": false})", R"({"temperature": 0.3, "top_k": 9})",
+                                   R"({"top_k": null, "top_p": 1})"})
+    CHECK(drawn(config, {},
+                line + "the likeliest token each time, because do_sample is not true") == greedy);
+  CHECK(drawn(R"({"repetition_penalty": 1.4})", {}, "repetition_penalty 1.4") ==
+        drawn("{}", {"--temperature", "0", "--repetition-penalty", "1.4"}));
+  CHECK(drawn(R"({"eos_token_id": null, "do_sample": null})") == drawn("{}"));
+  // Flags win.
+  CHECK(drawn(R"({"do_sample": true, "temperature": 2, "top_k": 3, "repetition_penalty": 1.5})",
+              {"--temperature", "1.5", "--top-k", "40", "--repetition-penalty", "1"}) ==
+        drawn("{}", {"--temperature", "1.5", "--top-k", "40"}));
+  CHECK(drawn(R"({"do_sample": false})", {"--temperature", "1.5"}, line + "top_k 50;") ==
+        drawn("{}", {"--temperature", "1.5", "--top-k", "50"}));
+  // A run of such a model, and what is exported, draw so, too.
+  const char* const config = R"({"do_sample": true, "temperature": 1.7, "top_k": 7})";
+  const std::string expected = drawn(config, {}, "top_k 7");
+  folder.train();
+  folder.output({"export", "run", "--out", "exported/"});
+  for (const std::string from : {"run", "exported"})
+    CHECK(folder.output({"sample", from, "--prompt", "the cat", "--tokens", "20", "--seed", "3"}) ==
+          expected);
+  for (const auto& [text, says] :
+       {std::pair(R"({"temperature": "hot"})", "temperature is \"hot\"; it must be a number"),
+        {R"({"top_p": 1.5})", "top_p is 1.5; it must be a number from 1e-09 to 1"},
+        {R"({"top_k": 2.5})", "top_k is 2.5; it must be a whole number"},
+        {R"({"do_sample": 1})", "do_sample is 1; it must be true or false"}}) {
+    write_bytes(folder / "base/generation_config.json", text);
+    check_refused(folder, {"sample", "base"}, 1, {"base: generation_config.json: ", says});
+  }
 }
 
 TEST_CASE("char_transformer: the sample at the end has --sample-tokens", "[shown]") {

@@ -8,6 +8,7 @@
 #include <xgrad/io/tokenizer.hpp>
 
 #include "examples/char_transformer_run.hpp"
+#include "runs/format.hpp"
 
 namespace {
 
@@ -39,6 +40,13 @@ Arguments adapting(const std::string& base, const std::string& out, const Argume
   return overridden(all, more);
 }
 
+/// The number that a text begins with: 12,345.
+double count_in(std::string text) {
+  text.resize(text.find(' '));
+  std::erase(text, ',');
+  return std::stod(text);
+}
+
 std::string sampled(const TemporaryFolder& folder, const std::string& checkpoint) {
   return run(folder, {"sample", "--checkpoint", checkpoint, "--tokens", "40"}).out;
 }
@@ -54,7 +62,15 @@ TEST_CASE("char_transformer: adapters are trained and saved alone", "[lora]") {
     const std::string whole = folder / "whole-" + base, half = folder / "half-" + base,
                       file = whole + "/checkpoint.safetensors";
     const Result trained = run_well(folder, adapting(base, whole, {}));
-    check_contains(trained.err, {" parameters, of which adapters of rank 4 are trained."});
+    double trained_ones = 0;
+    for (const auto& [name, x] : io::load_safetensors(whole + "/adapter_model.safetensors").tensors)
+      trained_ones += static_cast<double>(x.numel());
+    const std::string all = trained.err.substr(trained.err.find(" 16: ") + 5);
+    check_contains(
+        trained.err,
+        {fmt::format(" parameters, of which adapters of rank 4 are trained: "
+                     "{}, {:.4f} %.",
+                     runs::format_count(trained_ones), 100 * trained_ones / count_in(all))});
     for (const char* const name : {"checkpoint", "best"}) {
       const auto saved = io::load_safetensors(whole + "/" + name + ".safetensors");
       CHECK(saved.tensors.size() > 0);
@@ -208,7 +224,7 @@ TEST_CASE("char_transformer: PEFT's folders of adapters", "[lora]") {
                                more,    "--block-size", "8",  "--max-iters", "4",    "--eval-iters",
                                "2"};
     check_contains(run_well(folder, further).err,
-                   {"From:  " + peft + ", adapters to /", "adapters of rank 4 are trained"});
+                   {"From:  " + peft + ", adapters to /", "adapters of rank 4 are trained: "});
     const auto before = io::load_safetensors(folder / peft + "/adapter_model.safetensors"),
                after = io::load_safetensors(folder / more + "/adapter_model.safetensors");
     REQUIRE(before.tensors.size() == after.tensors.size());
@@ -289,6 +305,27 @@ TEST_CASE("char_transformer: --lora-targets, and flags of adapters that do not d
   refused({"sample", "bin"}, 1, "adapter_model.bin holds Python pickles");
   refused(adapting("llama", "bin"), 1, "bin: the folder holds a run already (adapter_");
 
+  // A head has adapters of its own, also if it is tied: the embedding stays as it is.
+  for (const std::string base : {"run", "llama"}) {
+    const std::string head = "head-" + base, half = "half-" + base;
+    const Arguments targets = {"--lora-targets", "lm_head"};
+    const Result trained = run_well(folder, adapting(base, head, targets));
+    CHECK(io::load_safetensors(folder / head + file).tensors.size() == 2);
+    run_well(folder, adapting(base, half, overridden(targets, {"--max-iters", "3"})));
+    run_well(folder, {"train", "--resume", half, "--max-iters", "6"});
+    CHECK(read_bytes(folder / half + "/checkpoint.safetensors") ==
+          read_bytes(folder / head + "/checkpoint.safetensors"));
+    REQUIRE(run(folder, {"export", head, "--out", "merged-" + head + "/"}).code == 0);
+    REQUIRE(run(folder, {"export", head, "--adapters", "--out", "peft-" + base}).code == 0);
+    const auto score = [&](const std::string& of) {
+      const std::string out = run(folder, {"eval", of, "--data", "text", "--block-size", "8"}).out;
+      return std::stod(out.substr(out.find(' ')));
+    };
+    CHECK(score("peft-" + base) == Approx(score(head)).epsilon(1e-12));
+    if (base == "llama")  // a folder of characters has no tokenizer
+      CHECK(score("merged-" + head) == Approx(score(head)).epsilon(1e-6));
+  }
+
   // Adapters that cannot be saved end no run.
   fs::remove(folder / "qv" + file);
   fs::create_directories(folder / "qv" + file + "/in the way");
@@ -299,4 +336,52 @@ TEST_CASE("char_transformer: --lora-targets, and flags of adapters that do not d
   fs::remove_all(folder / "qv" + file);
   run_well(folder, {"train", "--resume", "qv", "--max-iters", "10"});
   CHECK(io::load_safetensors(folder / "qv" + file).tensors.size() == 4);
+}
+
+TEST_CASE("char_transformer: a run of adapters that saved no checkpoint can begin again",
+          "[lora]") {
+  const BaseFolder folder;
+  const Arguments more = {"--save-interval", "1", "--eval-interval", "1000"};
+  const auto begin = [&](const std::string& out, const Arguments& last) {
+    return overridden(adapting("llama", out, more), last);
+  };
+  const auto has = [&](const std::string& path) { return fs::exists(folder / path); };
+  // A disk that is full after the adapters: a checkpoint has their optimizer's state, too.
+  run_well(folder, begin("whole", {"--max-iters", "2"}));
+  const auto size = [&](const char* name) {
+    return fs::file_size(folder / (std::string("whole/") + name));
+  };
+  const auto between = (size("adapter_model.safetensors") + size("checkpoint.safetensors")) / 2;
+  const Result full =
+      Process(folder, begin("full", {"--max-iters", "2"}), limited(RLIMIT_FSIZE, between)).wait();
+  CHECK(full.code == 1);
+  check_contains(full.err, {"full/checkpoint.safetensors: ", "could not be saved and is lost"});
+  CHECK_FALSE((has("full/adapter_config.json") || has("full/checkpoint.safetensors")));
+  run_well(folder, begin("full", {"--max-iters", "2", "--resume"}));
+  for (const char* const name : {"checkpoint.safetensors", "adapter_model.safetensors"})
+    CHECK(read_bytes(folder / (std::string("full/") + name)) ==
+          read_bytes(folder / (std::string("whole/") + name)));
+  // Killed as soon as one of the first files is there.
+  for (int i = 0; i < 5; ++i) {
+    const std::string out = "killed" + std::to_string(i);
+    Process process(folder, begin(out, {"--max-iters", "100000"}));
+    while (!process.ended() && !has(out + "/adapter_config.json") &&
+           !has(out + "/adapter_model.safetensors") && !has(out + "/checkpoint.safetensors")) {
+    }
+    process.signal(SIGKILL);
+    process.wait();
+    const Result next = run(folder, begin(out, {"--max-iters", "100", "--resume"}));
+    INFO(next.err);
+    CHECK(next.code == 0);
+    CHECK(has(out + "/adapter_model.safetensors"));
+  }
+  // Adapters whose checkpoints somebody removed stay, and the message says what they are.
+  for (const char* const name : {"checkpoint.safetensors", "best.safetensors", "report.html"})
+    fs::remove(folder / (std::string("whole/") + name));
+  const std::string adapters = read_bytes(folder / "whole/adapter_model.safetensors");
+  check_refused(folder, begin("whole", {"--resume"}), 1,
+                {"whole: the folder holds a run already (",
+                 "; its adapters are there, but no "
+                 "checkpoint to resume: --init-from whole trains them further; name another"});
+  CHECK(read_bytes(folder / "whole/adapter_model.safetensors") == adapters);
 }

@@ -3,7 +3,11 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <filesystem>
 #include <set>
+#include <xgrad/autograd/random.hpp>
+#include <xgrad/io/pretrained.hpp>
+#include <xgrad/io/tokenizer.hpp>
 
 #include "examples/char_transformer_run.hpp"
 
@@ -146,6 +150,51 @@ TEST_CASE("char_transformer: sampling ends at --stop", "[sample]") {
   }
   CHECK(stopped("6666666666666666") == whole);
   CHECK(stopped("") == whole);
+}
+
+TEST_CASE("char_transformer: --stop is a text, with its blanks and across tokens", "[sample]") {
+  const TemporaryFolder folder;
+  namespace text = xgrad::text;
+  for (const auto spaces :
+       {text::CharacterTokens::Spaces::first, text::CharacterTokens::Spaces::prepended}) {
+    text::BytePairs::Parts parts;
+    parts.tokens = {"\u2581", "b", "u", "i", "l", "d", "\u2581b", "ui", "\u00E9", "<|eot|>"};
+    parts.merges = {{0, 1}, {2, 3}};
+    parts.added = {{"<|eot|>", 9}};
+    parts.splits.clear();
+    parts.characters = {.size = 9, .spaces = spaces, .byte_fallback = false};
+    xgrad::manual_seed(3);
+    std::filesystem::remove_all(folder / "base");
+    xgrad::io::save_pretrained(folder / "base",
+                               xgrad::nn::GPT(xgrad::nn::GPTConfig::llama({.block_size = 8,
+                                                                           .vocab_size = 10,
+                                                                           .n_layer = 1,
+                                                                           .n_head = 1,
+                                                                           .n_embd = 8,
+                                                                           .n_inner = 8})));
+    xgrad::io::write_tokenizer(folder / "base/tokenizer.json", text::BytePairs(parts));
+    const std::string prompt = "build";
+    const auto written = [&](const Arguments& more) {
+      return run(folder, overridden({"sample", "base", "--prompt", prompt, "--tokens", "300"}, more))
+          .out;
+    };
+    const std::string whole = written({}), shown = written({"--special-tokens", "true"});
+    CHECK_THAT(whole, StartsWith(prompt) && !ContainsSubstring("<|eot|>"));
+    REQUIRE(shown.find("<|eot|>") != shown.npos);
+    for (std::size_t k = 5, i = 0; i < 6; ++i) {
+      REQUIRE((k = shown.find(' ', k + 1)) != shown.npos);
+      const bool ascii = static_cast<unsigned char>(shown[k + 1]) < 0x80;
+      const std::string stop = shown.substr(k, ascii ? 2 : 3);
+      INFO(stop);
+      const std::size_t at = shown.find(stop, prompt.size());
+      CHECK(written({"--stop", stop, "--special-tokens", "true"}) ==
+            shown.substr(0, at + stop.size()) + "\n");
+    }
+    // A special token ends it, too, and is printed on request alone.
+    const std::string before = shown.substr(0, shown.find("<|eot|>"));
+    CHECK(written({"--stop", "<|eot|>"}) == before + "\n");
+    CHECK(written({"--stop", "<|eot|>", "--special-tokens", "true"}) == before + "<|eot|>\n");
+  }
 }
 
 TEST_CASE("char_transformer: filters and threads of sample", "[sample]") {
