@@ -331,9 +331,7 @@ Tensor detail::tensor_of(const std::vector<double>& numbers, const Shape& shape,
 
 // ---- from a rule ----
 
-namespace {
-
-Tensor filled(const Shape& shape, double value, DType dtype) {
+static Tensor filled(const Shape& shape, double value, DType dtype) {
   return dispatch(dtype, [&]<class T>() {
     auto a = empty_array<T>(shape);
     kernels::fill(a.data(), a.size(), static_cast<T>(value));
@@ -343,7 +341,7 @@ Tensor filled(const Shape& shape, double value, DType dtype) {
 
 // Element i is f(i), rounded from double.
 template <class F>
-Tensor generated(std::size_t n, DType dtype, const F& f) {
+static Tensor generated(std::size_t n, DType dtype, const F& f) {
   return dispatch(dtype, [&]<class T>() {
     auto a = empty_array<T>(Shape{n});
     for (std::size_t i = 0; i < n; ++i)
@@ -351,8 +349,6 @@ Tensor generated(std::size_t n, DType dtype, const F& f) {
     return Tensor(std::move(a));
   });
 }
-
-}  // namespace
 
 Tensor zeros(const Dims& sizes, DType dtype) { return filled(to_shape(sizes, "zeros"), 0, dtype); }
 Tensor ones(const Dims& sizes, DType dtype) { return filled(to_shape(sizes, "ones"), 1, dtype); }

@@ -38,6 +38,8 @@ std::string numbers(const std::vector<std::optional<std::size_t>>& made_by) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+using Clock = std::chrono::steady_clock;
+
 }  // namespace
 
 Trace::Trace(OnBackward on_backward)
@@ -121,32 +123,26 @@ void Scope::enter(std::string_view name) {
 
 void Scope::leave() noexcept { path().resize(length_before_); }
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-std::mutex profile_mutex;  // guards all below
+static std::mutex profile_mutex;  // guards all below
 const detail::RenewedInChild<profile_mutex> renewed_mutex;
 // Never destroyed: a Profile with static storage may still need it.
-std::vector<Profile::Event>& recorded() {
+static std::vector<Profile::Event>& recorded() {
   static auto& events = *new std::vector<Profile::Event>;
   return events;
 }
-double profile_begin = 0;  // microseconds
+static double profile_begin = 0;  // microseconds
 
-thread_local constinit detail::Timed* innermost = nullptr;
+static thread_local constinit detail::Timed* innermost = nullptr;
 
-double microseconds() {
+static double microseconds() {
   return std::chrono::duration<double, std::micro>(Clock::now().time_since_epoch()).count();
 }
 
-std::size_t thread_number() {
+static std::size_t thread_number() {
   static std::atomic<std::size_t> next{0};
   thread_local const std::size_t number = next++;
   return number;
 }
-
-}  // namespace
 
 Profile::Profile() {
   const std::lock_guard lock(profile_mutex);

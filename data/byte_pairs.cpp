@@ -109,6 +109,96 @@ class AddedTokens {
   const PreTokenizer spaces_{{{R"(\s)", true, true}}};
 };
 
+/// Counts all pairs in the words of a text, and updates the counts as pairs are merged.
+class Learner {
+ public:
+  /// Adds a word of these ids, with the number of its occurrences.
+  void add_word(std::vector<std::uint32_t> ids, std::int64_t count) {
+    const auto word = static_cast<std::uint32_t>(words_.size());
+    for (std::size_t i = 0; i + 1 < ids.size(); ++i)
+      change(key(ids[i], ids[i + 1]), count, word);
+    words_.push_back({std::move(ids), count});
+  }
+
+  /// The most frequent pair, the one of the lowest ids among equals; none if there is no pair.
+  std::optional<std::uint64_t> most_frequent() {
+    std::ranges::sort(grown_);
+    grown_.erase(std::unique(grown_.begin(), grown_.end()), grown_.end());
+    for (const std::uint64_t pair : grown_)
+      queue_.emplace(pairs_[pair].count, ~pair);
+    grown_.clear();
+    while (!queue_.empty()) {
+      const auto [count, inverted] = queue_.top();
+      const std::int64_t now = pairs_[~inverted].count;
+      if (now == count && now > 0)
+        return ~inverted;
+      queue_.pop();
+      if (now < count && now > 0)  // the count fell after it was queued
+        queue_.emplace(now, inverted);
+    }
+    return std::nullopt;
+  }
+
+  /// Replaces a pair by one token, from left to right.
+  void merge(std::uint64_t pair, std::uint32_t id) {
+    const auto left = static_cast<std::uint32_t>(pair >> 32),
+               right = static_cast<std::uint32_t>(pair);
+    std::vector<std::uint32_t> in = std::move(pairs_[pair].words);
+    std::ranges::sort(in);
+    in.erase(std::unique(in.begin(), in.end()), in.end());
+    for (const std::uint32_t w : in) {
+      auto& [ids, count] = words_[w];
+      std::size_t to = 0;
+      for (std::size_t i = 0; i < ids.size(); ++to) {
+        if (ids[i] != left || i + 1 == ids.size() || ids[i + 1] != right) {
+          ids[to] = ids[i++];
+          continue;
+        }
+        if (to > 0) {
+          change(key(ids[to - 1], left), -count, w);
+          change(key(ids[to - 1], id), count, w);
+        }
+        if (i + 2 < ids.size()) {
+          change(key(right, ids[i + 2]), -count, w);
+          change(key(id, ids[i + 2]), count, w);
+        }
+        ids[to] = id;
+        i += 2;
+      }
+      ids.resize(to);
+    }
+    pairs_[pair] = {};
+  }
+
+ private:
+  struct Word {
+    std::vector<std::uint32_t> ids;
+    std::int64_t count;
+  };
+  struct Pair {
+    std::int64_t count = 0;
+    std::vector<std::uint32_t> words = {};  // words that contain it, or did
+  };
+
+  static std::uint64_t key(std::uint32_t left, std::uint32_t right) {
+    return std::uint64_t{left} << 32 | right;
+  }
+  void change(std::uint64_t pair, std::int64_t by, std::uint32_t word) {
+    Pair& counted = pairs_[pair];
+    counted.count += by;
+    if (by <= 0)
+      return;
+    grown_.push_back(pair);
+    if (counted.words.empty() || counted.words.back() != word)
+      counted.words.push_back(word);
+  }
+
+  std::vector<Word> words_;
+  std::unordered_map<std::uint64_t, Pair> pairs_;
+  std::vector<std::uint64_t> grown_;                                   // since the last query
+  std::priority_queue<std::pair<std::int64_t, std::uint64_t>> queue_;  // counts, pairs inverted
+};
+
 }  // namespace
 
 struct BytePairs::Tables {
@@ -391,100 +481,6 @@ std::optional<std::int64_t> BytePairs::find(std::string_view text) const {
   const auto at = std::ranges::find(added, text, &AddedToken::text);
   return at == added.end() ? std::nullopt : std::optional<std::int64_t>(at->id);
 }
-
-namespace {
-
-/// Counts all pairs in the words of a text, and updates the counts as pairs are merged.
-class Learner {
- public:
-  /// Adds a word of these ids, with the number of its occurrences.
-  void add_word(std::vector<std::uint32_t> ids, std::int64_t count) {
-    const auto word = static_cast<std::uint32_t>(words_.size());
-    for (std::size_t i = 0; i + 1 < ids.size(); ++i)
-      change(key(ids[i], ids[i + 1]), count, word);
-    words_.push_back({std::move(ids), count});
-  }
-
-  /// The most frequent pair, the one of the lowest ids among equals; none if there is no pair.
-  std::optional<std::uint64_t> most_frequent() {
-    std::ranges::sort(grown_);
-    grown_.erase(std::unique(grown_.begin(), grown_.end()), grown_.end());
-    for (const std::uint64_t pair : grown_)
-      queue_.emplace(pairs_[pair].count, ~pair);
-    grown_.clear();
-    while (!queue_.empty()) {
-      const auto [count, inverted] = queue_.top();
-      const std::int64_t now = pairs_[~inverted].count;
-      if (now == count && now > 0)
-        return ~inverted;
-      queue_.pop();
-      if (now < count && now > 0)  // the count fell after it was queued
-        queue_.emplace(now, inverted);
-    }
-    return std::nullopt;
-  }
-
-  /// Replaces a pair by one token, from left to right.
-  void merge(std::uint64_t pair, std::uint32_t id) {
-    const auto left = static_cast<std::uint32_t>(pair >> 32),
-               right = static_cast<std::uint32_t>(pair);
-    std::vector<std::uint32_t> in = std::move(pairs_[pair].words);
-    std::ranges::sort(in);
-    in.erase(std::unique(in.begin(), in.end()), in.end());
-    for (const std::uint32_t w : in) {
-      auto& [ids, count] = words_[w];
-      std::size_t to = 0;
-      for (std::size_t i = 0; i < ids.size(); ++to) {
-        if (ids[i] != left || i + 1 == ids.size() || ids[i + 1] != right) {
-          ids[to] = ids[i++];
-          continue;
-        }
-        if (to > 0) {
-          change(key(ids[to - 1], left), -count, w);
-          change(key(ids[to - 1], id), count, w);
-        }
-        if (i + 2 < ids.size()) {
-          change(key(right, ids[i + 2]), -count, w);
-          change(key(id, ids[i + 2]), count, w);
-        }
-        ids[to] = id;
-        i += 2;
-      }
-      ids.resize(to);
-    }
-    pairs_[pair] = {};
-  }
-
- private:
-  struct Word {
-    std::vector<std::uint32_t> ids;
-    std::int64_t count;
-  };
-  struct Pair {
-    std::int64_t count = 0;
-    std::vector<std::uint32_t> words = {};  // words that contain it, or did
-  };
-
-  static std::uint64_t key(std::uint32_t left, std::uint32_t right) {
-    return std::uint64_t{left} << 32 | right;
-  }
-  void change(std::uint64_t pair, std::int64_t by, std::uint32_t word) {
-    Pair& counted = pairs_[pair];
-    counted.count += by;
-    if (by <= 0)
-      return;
-    grown_.push_back(pair);
-    if (counted.words.empty() || counted.words.back() != word)
-      counted.words.push_back(word);
-  }
-
-  std::vector<Word> words_;
-  std::unordered_map<std::uint64_t, Pair> pairs_;
-  std::vector<std::uint64_t> grown_;                                   // since the last query
-  std::priority_queue<std::pair<std::int64_t, std::uint64_t>> queue_;  // counts, pairs inverted
-};
-
-}  // namespace
 
 BytePairs BytePairs::learn(std::string_view utf8, Dim vocab_size,
                            const std::vector<std::string>& special,

@@ -111,6 +111,8 @@ std::string name_of(char32_t c) {
   return fmt::format("'{}' (U+{:04X})", encode_utf8(std::u32string_view(&c, 1)), number);
 }
 
+enum class Utf8Prefix { character, incomplete, invalid };
+
 }  // namespace
 
 Characters Characters::of(std::u32string_view text) {
@@ -199,20 +201,16 @@ Ids Encoder::finish(const Characters& characters) && {
   }
   if (!unknown.empty()) {
     fail<UnknownCharacter>("encode: the vocabulary of {} lacks {}",
-                     counted(characters.size(), "character", "characters"), listed(unknown));
+                           counted(characters.size(), "character", "characters"), listed(unknown));
   }
   ids_.widen(static_cast<std::uint32_t>(std::max<std::size_t>(characters.size(), 1) - 1));
   ids_.replace(ids);
   return std::move(ids_).finish();
 }
 
-namespace {
-
-enum class Utf8Prefix { character, incomplete, invalid };
-
 /// Whether the bytes begin with a character, with an incomplete one, or with neither.  `length` is
 /// that of the longest part that could begin a character.  Unicode 15, section 3.9, table 3-7.
-Utf8Prefix classify(std::string_view bytes, std::size_t& length) {
+static Utf8Prefix classify(std::string_view bytes, std::size_t& length) {
   const auto first = static_cast<unsigned char>(bytes[0]);
   const std::size_t whole = first < 0x80    ? 1
                             : first < 0xC2  ? 0
@@ -232,8 +230,6 @@ Utf8Prefix classify(std::string_view bytes, std::size_t& length) {
   }
   return whole > 0 ? Utf8Prefix::character : Utf8Prefix::invalid;
 }
-
-}  // namespace
 
 std::string Utf8Stream::add(std::string_view bytes) {
   const std::string joined = begun_.append(bytes);

@@ -176,17 +176,13 @@ std::string encode_utf8(std::u32string_view text) {
   return bytes;
 }
 
-namespace {
-
-void check_size(const Ids& data, std::size_t block_size, std::string_view part) {
+static void check_size(const Ids& data, std::size_t block_size, std::string_view part) {
   check<ValueError>(block_size > 0, "block_size must be at least 1");
   // Avoids the sum block_size + 1, which could overflow.
   check<ValueError>(data.size() > block_size,
                     "the {} split has {} characters, but a block of {} needs one more than that",
                     part, data.size(), block_size);
 }
-
-}  // namespace
 
 Split split(const Ids& ids, double fraction) {
   check<ValueError>(fraction > 0 && fraction < 1,

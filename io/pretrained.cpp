@@ -603,15 +603,13 @@ void check_weights_kind(const std::string& path) {
   }
 }
 
-namespace {
-
-bool is_old_buffer(const std::string& name) {
+static bool is_old_buffer(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
          name.ends_with(".rotary_emb.inv_freq");
 }
 
 // The files named by {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors", ...}}.
-std::set<std::string> read_index(const std::string& path) {
+static std::set<std::string> read_index(const std::string& path) {
   const Json json = read_json_file(path);
   const auto* const map = json.find<JsonObject>("weight_map");
   check<FileError>(map != nullptr && !map->empty(), "{}: has no 'weight_map' that names files",
@@ -629,7 +627,7 @@ std::set<std::string> read_index(const std::string& path) {
   return files;
 }
 
-std::vector<SafetensorsFile> open_weights(const std::string& folder) {
+static std::vector<SafetensorsFile> open_weights(const std::string& folder) {
   const std::string one = "model.safetensors", index = folder + "/" + one + ".index.json";
   std::error_code none;
   const bool sharded =
@@ -640,8 +638,8 @@ std::vector<SafetensorsFile> open_weights(const std::string& folder) {
   return files;
 }
 
-const SafetensorsFile* find_file(const std::vector<SafetensorsFile>& files,
-                                 const std::string& name) {
+static const SafetensorsFile* find_file(const std::vector<SafetensorsFile>& files,
+                                        const std::string& name) {
   const auto at =
       std::ranges::find_if(files, [&](const SafetensorsFile& file) { return file.contains(name); });
   return at == files.end() ? nullptr : &*at;
@@ -649,8 +647,9 @@ const SafetensorsFile* find_file(const std::vector<SafetensorsFile>& files,
 
 // Throws if the files do not hold these parameters, and renames their tensors to the names of
 // parts.  A tied weight may occur as the first parameter, as the head, or as both.
-void check_weights(std::vector<SafetensorsFile>& files, std::vector<PretrainedTensor>& parameters,
-                   bool tied, const std::string& folder) {
+static void check_weights(std::vector<SafetensorsFile>& files,
+                          std::vector<PretrainedTensor>& parameters, bool tied,
+                          const std::string& folder) {
   std::vector<nn::detail::StateEntry> expected;
   std::set<std::string> names, ignored;
   for (const PretrainedTensor& p : parameters)
@@ -691,7 +690,7 @@ void check_weights(std::vector<SafetensorsFile>& files, std::vector<PretrainedTe
 
 // A model whose values are loaded later.  With bfloat16 its large weights are not allocated, so
 // they never all exist in float32.
-nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& options) {
+static nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& options) {
   const nn::init::SkipInit values_follow;
   if (!options.bfloat16) {
     nn::GPT model(config);
@@ -709,7 +708,8 @@ nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& option
 }
 
 // Reads a matrix, a megabyte at a time.
-Bfloat16Matrix read_bfloat16(const std::vector<SafetensorsFile>& files, const PretrainedTensor& p) {
+static Bfloat16Matrix read_bfloat16(const std::vector<SafetensorsFile>& files,
+                                    const PretrainedTensor& p) {
   Bfloat16Matrix matrix(p.shape);
   std::size_t row = 0;
   for (const auto& [name, rows] : p.parts) {
@@ -726,8 +726,6 @@ Bfloat16Matrix read_bfloat16(const std::vector<SafetensorsFile>& files, const Pr
   }
   return matrix;
 }
-
-}  // namespace
 
 nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& options) {
   check<ValueError>(!options.bfloat16 || options.dtype == DType::float32,

@@ -219,6 +219,13 @@ void Reader::check_layout(const std::map<std::string, StoredTensor>& tensors) co
            at);
 }
 
+struct Bytes {
+  const void* data;
+  std::size_t size;
+};
+
+using Described = std::map<std::string, std::pair<StoredTensor, Bytes>>;
+
 }  // namespace
 
 SafetensorsHeader parse_header(const std::string& path, std::string_view text,
@@ -280,8 +287,6 @@ std::size_t find_checksum(std::string_view text) {
              : at + key.size();
 }
 
-namespace {
-
 static_assert(std::endian::native == std::endian::little,
               "the format is little-endian, and values are read and written as they are in memory");
 
@@ -294,20 +299,13 @@ constexpr const char* name_of<double> = "F64";
 template <>
 constexpr const char* name_of<std::int64_t> = "I64";
 
-struct Bytes {
-  const void* data;
-  std::size_t size;
-};
-
 template <class T>
-std::pair<StoredTensor, Bytes> describe(const T* data, const Shape& shape) {
+static std::pair<StoredTensor, Bytes> describe(const T* data, const Shape& shape) {
   const std::size_t bytes = numel(shape) * sizeof(T);
   return {StoredTensor{"", name_of<T>, shape, 0, bytes}, {data, bytes}};
 }
 
-using Described = std::map<std::string, std::pair<StoredTensor, Bytes>>;
-
-Described describe(const TensorFile& content) {
+static Described describe(const TensorFile& content) {
   Described described;
   std::map<const Value*, std::string> names;
   for (const auto& [name, x] : content.tensors) {
@@ -330,14 +328,14 @@ Described describe(const TensorFile& content) {
 }
 
 /// Adds a header with zeros for the checksum's digits; the values follow.
-void add_header(Checksum& checksum, const std::string& header) {
+static void add_header(Checksum& checksum, const std::string& header) {
   const std::uint64_t length = header.size();
   checksum.add(&length, sizeof(length));
   checksum.add(header.data(), header.size());
 }
 
 /// IEEE 754 half precision: a sign, 5 bits of exponent, 10 of fraction.
-float from_f16(std::uint16_t half) {
+static float from_f16(std::uint16_t half) {
   const int exponent = half >> 10 & 0x1F;
   const std::uint32_t sign = std::uint32_t{half} >> 15 << 31;
   const std::uint32_t fraction = half & 0x3FF;
@@ -350,10 +348,12 @@ float from_f16(std::uint16_t half) {
 }
 
 /// From the upper half of a float32.
-float from_bf16(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t{upper} << 16); }
+static float from_bf16(std::uint16_t upper) {
+  return std::bit_cast<float>(std::uint32_t{upper} << 16);
+}
 
 /// Throws FileError if a finite value has no finite float32.
-void check_range(const Tensor& x, const std::string& path, const std::string& name) {
+static void check_range(const Tensor& x, const std::string& path, const std::string& name) {
   const double* const values = x.data<double>();
   for (Size i = 0; i < x.numel(); ++i) {
     if (std::isfinite(values[i]) && !std::isfinite(static_cast<float>(values[i])))
@@ -361,8 +361,6 @@ void check_range(const Tensor& x, const std::string& path, const std::string& na
                       name, values[i], i);
   }
 }
-
-}  // namespace
 
 SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
   std::uint64_t length = 0;

@@ -152,6 +152,11 @@ void put(const Tensor& x, Size offset, const Value& held) {
   });
 }
 
+struct AttentionSizes {
+  Size B, T, S, C, H, G;  // G: heads of keys and values
+  Size D() const { return C / H; }
+};
+
 }  // namespace
 
 KeyValueCache::Held KeyValueCache::append(const Tensor& k, const Tensor& v) {
@@ -274,15 +279,8 @@ MultiHeadAttention::MultiHeadAttention(Dim embed_dim, Dim heads,
   }
 }
 
-namespace {
-
-struct AttentionSizes {
-  Size B, T, S, C, H, G;  // G: heads of keys and values
-  Size D() const { return C / H; }
-};
-
-AttentionSizes checked_sizes(const MultiHeadAttention& layer, const Tensor& query,
-                             const Tensor& key, const Tensor& value) {
+static AttentionSizes checked_sizes(const MultiHeadAttention& layer, const Tensor& query,
+                                    const Tensor& key, const Tensor& value) {
   const Size C = layer.in_proj_weight.size(1);
   const auto& q = query.shape();
   const auto& k = key.shape();
@@ -296,8 +294,9 @@ AttentionSizes checked_sizes(const MultiHeadAttention& layer, const Tensor& quer
 }
 
 // The projections of query (B, T, C), key and value (B, T, G * D); one product for equal inputs.
-std::array<Tensor, 3> project(const Tensor& query, const Tensor& key, const Tensor& value,
-                              const Tensor& weight, const Tensor& bias, const AttentionSizes& n) {
+static std::array<Tensor, 3> project(const Tensor& query, const Tensor& key, const Tensor& value,
+                                     const Tensor& weight, const Tensor& bias,
+                                     const AttentionSizes& n) {
   const Size width = n.G * n.D();  // of keys, and of values
   const auto rows = [&](Size from, Size count, const Tensor& x) {
     return linear(x, narrow(weight, 0, from, count),
@@ -316,12 +315,12 @@ std::array<Tensor, 3> project(const Tensor& query, const Tensor& key, const Tens
 }
 
 // (B, T, heads * D) -> (B, heads, T, D)
-Tensor split_heads(const Tensor& x, const AttentionSizes& n) {
+static Tensor split_heads(const Tensor& x, const AttentionSizes& n) {
   return permute(reshape(x, {n.B, x.size(1), x.size(2) / n.D(), n.D()}), {0, 2, 1, 3});
 }
 
 // (T, S) -> (T, S), (B * H, T, S) -> (B, H, T, S)
-Dims mask_sizes(const Shape& mask, const AttentionSizes& n) {
+static Dims mask_sizes(const Shape& mask, const AttentionSizes& n) {
   if (mask == Shape{n.T, n.S})
     return {n.T, n.S};
   if (mask == Shape{n.B * n.H, n.T, n.S})
@@ -331,7 +330,8 @@ Dims mask_sizes(const Shape& mask, const AttentionSizes& n) {
 }
 
 // All that is forbidden, as one mask that broadcasts to (B, H, T, S).
-std::optional<Mask> forbidden(const MultiHeadAttention::Call& call, const AttentionSizes& n) {
+static std::optional<Mask> forbidden(const MultiHeadAttention::Call& call,
+                                     const AttentionSizes& n) {
   std::optional<Mask> all;
   const auto add = [&all](const Mask& mask) { all = all.has_value() ? *all | mask : mask; };
   if (const Mask* const mask = std::get_if<Mask>(&call.attn_mask))
@@ -347,8 +347,6 @@ std::optional<Mask> forbidden(const MultiHeadAttention::Call& call, const Attent
     add(future(n.T, n.S));
   return all;
 }
-
-}  // namespace
 
 Attended MultiHeadAttention::operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                                         const Call& call) const {

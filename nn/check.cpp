@@ -109,72 +109,12 @@ auto hinting(const F& f) {
   }
 }
 
-}  // namespace
-
-void wrong_count(std::size_t given) {
-  fail<ValueError>("gradcheck: the layer is not called with {} Tensors", given);
-}
-
-GradcheckReport gradcheck(LayerCheck which, const Members& members, const TensorFunction& f,
-                          const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
-  const xgrad::detail::SameDraws draws;
-  const bool first = which == LayerCheck::gradcheck;
-  const char* const caller = first ? "gradcheck" : "gradgradcheck";
-  const All all = everything(caller, members, f, inputs, options);
-  GradcheckReport report = hinting([&] {
-    return first ? xgrad::gradcheck(all.f, all.tensors, all.options)
-                 : xgrad::gradgradcheck(all.f, all.tensors, all.options);
-  });
-  report.notes.insert(report.notes.end(), all.notes.begin(), all.notes.end());
-  if (!report.ok)
-    return report;
-  if (std::string omitted = forgotten(members, all); !omitted.empty()) {
-    report.ok = false;
-    report.reason = GradcheckReason::unvisited;
-    report.explanation = std::move(omitted);
-    report.message = fmt::format("{}: {}", caller, report.explanation);
-  }
-  return report;
-}
-
-GradientExplanation explain_gradient(const Members& members, const TensorFunction& f,
-                                     const std::vector<Tensor>& inputs,
-                                     const ExplainOptions& options) {
-  const xgrad::detail::SameDraws draws;
-  const All all = everything("explain_gradient", members, f, inputs, {.names = options.names});
-  ExplainOptions named = options;
-  named.names = all.options.names;
-  GradientExplanation found =
-      hinting([&] { return xgrad::explain_gradient(all.f, all.tensors, named); });
-  if (std::string omitted = found ? forgotten(members, all) : ""; !omitted.empty()) {
-    found.ok = false;
-    found.message = std::move(omitted);
-  }
-  for (const std::string& note : all.notes)
-    found.message += "; " + note;
-  return found;
-}
-
-EpsSweep eps_sweep(const Members& members, const TensorFunction& f,
-                   const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
-  const All all = everything("eps_sweep", members, f, inputs, options);
-  return hinting([&] { return xgrad::eps_sweep(all.f, all.tensors, all.options); });
-}
-
-}  // namespace xgrad::nn::detail
-
-namespace xgrad::nn {
-
-namespace {
-
 using Status = LayerReport::Status;
 
 struct CheckOutcome {
   Status status;
   std::string text;
 };
-
-constexpr const char* words[] = {"ok", "FAILED", "does not apply", "info"};  // of a Status
 
 class LayerChecks {
  public:
@@ -447,6 +387,62 @@ class LayerChecks {
 };
 
 }  // namespace
+
+void wrong_count(std::size_t given) {
+  fail<ValueError>("gradcheck: the layer is not called with {} Tensors", given);
+}
+
+GradcheckReport gradcheck(LayerCheck which, const Members& members, const TensorFunction& f,
+                          const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
+  const xgrad::detail::SameDraws draws;
+  const bool first = which == LayerCheck::gradcheck;
+  const char* const caller = first ? "gradcheck" : "gradgradcheck";
+  const All all = everything(caller, members, f, inputs, options);
+  GradcheckReport report = hinting([&] {
+    return first ? xgrad::gradcheck(all.f, all.tensors, all.options)
+                 : xgrad::gradgradcheck(all.f, all.tensors, all.options);
+  });
+  report.notes.insert(report.notes.end(), all.notes.begin(), all.notes.end());
+  if (!report.ok)
+    return report;
+  if (std::string omitted = forgotten(members, all); !omitted.empty()) {
+    report.ok = false;
+    report.reason = GradcheckReason::unvisited;
+    report.explanation = std::move(omitted);
+    report.message = fmt::format("{}: {}", caller, report.explanation);
+  }
+  return report;
+}
+
+GradientExplanation explain_gradient(const Members& members, const TensorFunction& f,
+                                     const std::vector<Tensor>& inputs,
+                                     const ExplainOptions& options) {
+  const xgrad::detail::SameDraws draws;
+  const All all = everything("explain_gradient", members, f, inputs, {.names = options.names});
+  ExplainOptions named = options;
+  named.names = all.options.names;
+  GradientExplanation found =
+      hinting([&] { return xgrad::explain_gradient(all.f, all.tensors, named); });
+  if (std::string omitted = found ? forgotten(members, all) : ""; !omitted.empty()) {
+    found.ok = false;
+    found.message = std::move(omitted);
+  }
+  for (const std::string& note : all.notes)
+    found.message += "; " + note;
+  return found;
+}
+
+EpsSweep eps_sweep(const Members& members, const TensorFunction& f,
+                   const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
+  const All all = everything("eps_sweep", members, f, inputs, options);
+  return hinting([&] { return xgrad::eps_sweep(all.f, all.tensors, all.options); });
+}
+
+}  // namespace xgrad::nn::detail
+
+namespace xgrad::nn {
+
+constexpr const char* words[] = {"ok", "FAILED", "does not apply", "info"};  // of a Status
 
 LayerReport detail::check_layer(const Members& members, const OfInputs& f,
                                 const std::vector<Tensor>& inputs, const LayerCheckOptions& options,

@@ -253,17 +253,15 @@ void check_sampling(const GenerateOptions& options) {
                     "generate: min_p is {}; it must be from 0 to 1", options.min_p);
 }
 
-namespace {
-
 /// Whether the logits are neither NaN nor infinity, and no row excludes all tokens.
-bool can_be_drawn(const Tensor& logits) {
+static bool can_be_drawn(const Tensor& logits) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   return all(logits < infinity) && all(amax(logits, {-1}) > -infinity);
 }
 
 /// A processor that calls change() with the ids of each sequence and the logits that it may change.
 template <class Change>
-LogitsProcessor for_each_row(Change change) {
+static LogitsProcessor for_each_row(Change change) {
   return [change](const Indices& tokens, const Tensor& logits) {
     check<ShapeError>(tokens.dim() == 2 && logits.dim() == 2 && tokens.size(0) == logits.size(0),
                       "LogitsProcessor: tokens are {} and logits {}, not (B, T) and (B, V)",
@@ -283,8 +281,6 @@ LogitsProcessor for_each_row(Change change) {
     return Tensor(std::move(result));
   };
 }
-
-}  // namespace
 
 LogitsProcessor repetition_penalty(double penalty) {
   check<ValueError>(penalty > 0 && std::isfinite(penalty),
@@ -442,17 +438,15 @@ void merge_lora(GPT& model) {
 
 // ---- sampling ----
 
-namespace {
-
-std::int64_t next_token(std::span<const float> probabilities, Generator& generator,
-                        const GenerateOptions& options) {
+static std::int64_t next_token(std::span<const float> probabilities, Generator& generator,
+                               const GenerateOptions& options) {
   if (options.temperature == 0)
     return std::ranges::max_element(probabilities) - probabilities.begin();
   return static_cast<std::int64_t>(multinomial(probabilities, generator));
 }
 
 // The first positions that positions `from` to `to` see, (B, to - from), after padding.
-std::optional<Indices> after_padding(const std::vector<Size>& padding, Size from, Size to) {
+static std::optional<Indices> after_padding(const std::vector<Size>& padding, Size from, Size to) {
   if (padding.empty())
     return {};
   auto first = empty_array<std::int64_t>(to_shape({padding.size(), to - from}, "generate"));
@@ -464,8 +458,8 @@ std::optional<Indices> after_padding(const std::vector<Size>& padding, Size from
 }
 
 // Logits after options.logits_processor; those of ended sequences stay.
-Tensor processed(const Indices& tokens, const Tensor& logits, const std::vector<bool>& ended,
-                 const GenerateOptions& options) {
+static Tensor processed(const Indices& tokens, const Tensor& logits, const std::vector<bool>& ended,
+                        const GenerateOptions& options) {
   check<ValueError>(all(isfinite(logits)), "generate: the model's logits are not finite");
   if (!options.logits_processor)
     return logits;
@@ -488,8 +482,6 @@ Tensor processed(const Indices& tokens, const Tensor& logits, const std::vector<
   return result;
 }
 
-}  // namespace
-
 Indices GPT::generate(const Indices& idx, Dim max_new_tokens, Generator& generator,
                       const GenerateOptions& options) const {
   return generate(idx, max_new_tokens, std::span(&generator, 1), options);
@@ -508,9 +500,8 @@ Indices GPT::generate(const Indices& idx, Dim max_new_tokens, std::span<Generato
                     counted(generators.size(), "generator", "generators"),
                     counted(B, "sequence", "sequences"));
   std::vector<Size> padding = options.left_padding;
-  check<ValueError>(padding.empty() || padding.size() == B,
-                    "generate: left_padding has {} for {}", counted(padding.size(), "size", "sizes"),
-                    counted(B, "sequence", "sequences"));
+  check<ValueError>(padding.empty() || padding.size() == B, "generate: left_padding has {} for {}",
+                    counted(padding.size(), "size", "sizes"), counted(B, "sequence", "sequences"));
   for (const Size n : padding)
     check<ValueError>(n >= 0 && n < idx.size(1),
                       "generate: left_padding is {} of {} positions; a sequence needs a token", n,
@@ -545,8 +536,7 @@ Indices GPT::generate(const Indices& idx, Dim max_new_tokens, std::span<Generato
     for (std::size_t b = 0; b < B; ++b) {
       const bool shared = generators.size() == 1;  // ended sequences draw, as in transformers
       if (!ended[b] || shared)
-        tokens[b] =
-            next_token({p.data<float>() + b * V, V}, generators[shared ? 0 : b], options);
+        tokens[b] = next_token({p.data<float>() + b * V, V}, generators[shared ? 0 : b], options);
       if (ended[b])
         tokens[b] = ends.empty() ? 0 : ends.front();
       ended[b] = ended[b] || std::ranges::find(ends, tokens[b]) != ends.end();
@@ -556,8 +546,8 @@ Indices GPT::generate(const Indices& idx, Dim max_new_tokens, std::span<Generato
       options.on_token(tokens);
     for (std::size_t b = 0; options.sequence_ends && b < B; ++b)
       ended[b] = ended[b] || options.sequence_ends(b);
-    const bool all_ended = (!ends.empty() || options.sequence_ends) &&
-                           std::ranges::find(ended, false) == ended.end();
+    const bool all_ended =
+        (!ends.empty() || options.sequence_ends) && std::ranges::find(ended, false) == ended.end();
     if (all_ended || (options.stop && options.stop()))
       break;
   }

@@ -472,11 +472,9 @@ OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& o
 
 // ---- all ops of a run ----
 
-namespace {
-
 // Whether outputs bend at the point: along some direction the change of slope does not fall with
 // the step, as for relu at 0 and the maximum of equal numbers.
-bool at_kink(Probe probe) {
+static bool at_kink(Probe probe) {
   for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
     probe.leaves[k].even_out();
     std::vector<std::size_t> all(probe.leaves[k].values.size());
@@ -496,8 +494,6 @@ bool at_kink(Probe probe) {
   }
   return false;
 }
-
-}  // namespace
 
 SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& options) {
   SpecialPlaces found;

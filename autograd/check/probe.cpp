@@ -365,10 +365,9 @@ Probe CheckedFunction::probe(const std::vector<Shape>& shapes, Doubles scales) c
   return probe;
 }
 
-namespace {
-
-std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Tensor>& inputs,
-                                        const GradcheckOptions& options) {
+static std::vector<CheckedLeaf> checked_leaves(const char* caller,
+                                               const std::vector<Tensor>& inputs,
+                                               const GradcheckOptions& options) {
   const auto& names = options.names;
   if (!names.empty() && names.size() != inputs.size())
     fail<ValueError>("{}: {} names for {} inputs", caller, names.size(), inputs.size());
@@ -406,7 +405,7 @@ std::vector<CheckedLeaf> checked_leaves(const char* caller, const std::vector<Te
 }
 
 // Whether f gives the same without recording graphs: not if it takes gradients itself.
-bool works_without_graph(const TensorFunction& f, const std::vector<Tensor>& inputs) {
+static bool works_without_graph(const TensorFunction& f, const std::vector<Tensor>& inputs) {
   const auto with = f(inputs);
   try {
     const NoGrad no_grad;
@@ -421,9 +420,9 @@ bool works_without_graph(const TensorFunction& f, const std::vector<Tensor>& inp
 
 // For each output, the places where it is infinite because of a constant, as an additive mask of
 // -inf: there it has no derivative.  None if there are no such places.
-std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
-                                                       const std::vector<Tensor>& inputs,
-                                                       const std::vector<Tensor>& outputs) {
+static std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
+                                                              const std::vector<Tensor>& inputs,
+                                                              const std::vector<Tensor>& outputs) {
   std::vector<std::optional<Mask>> found(outputs.size());
   if (std::ranges::none_of(outputs,
                            [](const Tensor& y) { return y.defined() && any(infinite(y)); }))
@@ -451,8 +450,6 @@ std::vector<std::optional<Mask>> infinite_by_constants(const TensorFunction& f,
   }
   return found;
 }
-
-}  // namespace
 
 CheckedFunction checked_function(const char* caller, const TensorFunction& f,
                                  const std::vector<Tensor>& inputs,

@@ -106,6 +106,14 @@ std::unique_lock<std::mutex> turn_at_blas() {
   return needed ? std::unique_lock(mutex) : std::unique_lock<std::mutex>();
 }
 
+using Floats = simd::Batch<float>;
+
+using Words = simd::Batch<std::uint32_t>;
+
+using Halves = simd::Batch<std::uint16_t>;
+
+using Scratch = std::vector<float, Allocator<float>>;
+
 }  // namespace
 
 template <class T>
@@ -170,16 +178,15 @@ XGRAD_INSTANTIATE(double)
 
 // ---- a row times a matrix ----
 
-namespace {
-
 template <class T>
-T scaled(T beta, T y) {
+static T scaled(T beta, T y) {
   return beta == T(0) ? T(0) : beta * y;
 }
 
 // The products of x with `rows` rows of b, interleaved: a single one would wait for its own sum.
 template <std::size_t rows, class T>
-void dot_rows(std::size_t k, T alpha, const T* x, const T* b, std::size_t ldb, T beta, T* y) {
+static void dot_rows(std::size_t k, T alpha, const T* x, const T* b, std::size_t ldb, T beta,
+                     T* y) {
   using Lanes = simd::Batch<T>;
   std::array<Lanes, rows> sums;
   sums.fill(Lanes(0));
@@ -201,7 +208,7 @@ void dot_rows(std::size_t k, T alpha, const T* x, const T* b, std::size_t ldb, T
 
 // y += the sum over r of c[r] times row r of b.
 template <std::size_t rows, class T>
-void add_rows(std::size_t n, const T* c, const T* b, std::size_t ldb, T* y) {
+static void add_rows(std::size_t n, const T* c, const T* b, std::size_t ldb, T* y) {
   for (std::size_t j = 0; j < n; ++j) {
     T sum = 0;
     for (std::size_t r = 0; r < rows; ++r)
@@ -209,8 +216,6 @@ void add_rows(std::size_t n, const T* c, const T* b, std::size_t ldb, T* y) {
     y[j] += sum;
   }
 }
-
-}  // namespace
 
 template <class T>
 void gemv(bool transpose_b, std::size_t n, std::size_t k, T alpha, const T* x, const T* b,
@@ -245,20 +250,13 @@ template void gemv(bool, std::size_t, std::size_t, double, const double*, const 
 
 // ---- matrices in bfloat16 ----
 
-namespace {
-
-using Floats = simd::Batch<float>;
-using Words = simd::Batch<std::uint32_t>;
-using Halves = simd::Batch<std::uint16_t>;
 constexpr std::size_t lanes = Floats::size;
 static_assert(bfloat16_columns % Halves::size == 0);
-
-using Scratch = std::vector<float, Allocator<float>>;
 
 // A register of bfloat16 holds two elements in each 32-bit word.  One shift turns the even elements
 // to floats and one mask the odd ones, so x is permuted alike: of every 2 * lanes elements the even
 // ones come first.
-void put_in_order(std::size_t k, const float* x, std::size_t padded, float* to) {
+static void put_in_order(std::size_t k, const float* x, std::size_t padded, float* to) {
   std::fill_n(to, padded, 0.F);
   for (std::size_t i = 0; i < k; ++i) {
     const std::size_t block = i / (2 * lanes) * (2 * lanes), within = i % (2 * lanes);
@@ -268,8 +266,8 @@ void put_in_order(std::size_t k, const float* x, std::size_t padded, float* to) 
 
 // The products of the permuted x with `rows` rows of w, interleaved.
 template <std::size_t rows>
-void dot_rows(std::size_t padded, const float* x, const std::uint16_t* w, const float* bias,
-              float* y) {
+static void dot_rows(std::size_t padded, const float* x, const std::uint16_t* w, const float* bias,
+                     float* y) {
   constexpr std::size_t line = 32;  // elements of a line of the cache
   std::array<Floats, rows> sums;
   sums.fill(Floats(0.F));
@@ -289,8 +287,8 @@ void dot_rows(std::size_t padded, const float* x, const std::uint16_t* w, const 
     y[r] = add_lanes<float>(sums[r]) + (bias == nullptr ? 0.F : bias[r]);
 }
 
-void dot(std::size_t n, std::size_t padded, const float* x, const std::uint16_t* w,
-         const float* bias, float* y) {
+static void dot(std::size_t n, std::size_t padded, const float* x, const std::uint16_t* w,
+                const float* bias, float* y) {
   constexpr std::size_t together = 4;
   const auto bias_of = [&](std::size_t j) { return bias == nullptr ? nullptr : bias + j; };
   std::size_t j = 0;
@@ -299,8 +297,6 @@ void dot(std::size_t n, std::size_t padded, const float* x, const std::uint16_t*
   for (; j < n; ++j)
     dot_rows<1>(padded, x, w + j * padded, bias_of(j), y + j);
 }
-
-}  // namespace
 
 bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
   constexpr std::uint32_t infinity = 0x7F800000;

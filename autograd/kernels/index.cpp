@@ -19,6 +19,31 @@ std::size_t grain_of(std::size_t work) {
 
 std::size_t position(std::int64_t index) { return static_cast<std::size_t>(index); }
 
+// How gather and scatter walk an index of any rank: as rows along its last dimension.
+struct IndexRows {
+  std::size_t length, count;  // of a row, and rows
+  std::size_t together;       // neighbouring rows that may reach the same elements
+  std::size_t along;          // distance in x of neighbours along dim
+  bool dim_is_last;
+
+  std::vector<Dimension<1>> outer;  // offsets of rows in x, without the position along dim
+
+  IndexRows(const Shape& x_shape, std::size_t dim, const Shape& index_shape)
+      : length(index_shape.back()),
+        count(length == 0 ? 0 : numel(index_shape) / length),
+        together(1),
+        along(row_major_strides(x_shape)[dim]),
+        dim_is_last(dim + 1 == x_shape.size()) {
+    const auto strides = row_major_strides(x_shape);
+    // (an index without elements may have any rank)
+    for (std::size_t d = 0; count > 0 && d + 1 < index_shape.size(); ++d) {
+      outer.push_back({static_cast<std::size_t>(index_shape[d]),
+                       {d == dim ? 0 : static_cast<std::ptrdiff_t>(strides[d])}});
+      together *= d < dim ? 1 : static_cast<std::size_t>(index_shape[d]);
+    }
+  }
+};
+
 }  // namespace
 
 template <class T>
@@ -63,39 +88,12 @@ void index_add(Axis axis, T* y, const std::int64_t* index, std::size_t count, co
   });
 }
 
-namespace {
-
-// How gather and scatter walk an index of any rank: as rows along its last dimension.
-struct IndexRows {
-  std::size_t length, count;  // of a row, and rows
-  std::size_t together;       // neighbouring rows that may reach the same elements
-  std::size_t along;          // distance in x of neighbours along dim
-  bool dim_is_last;
-
-  std::vector<Dimension<1>> outer;  // offsets of rows in x, without the position along dim
-
-  IndexRows(const Shape& x_shape, std::size_t dim, const Shape& index_shape)
-      : length(index_shape.back()),
-        count(length == 0 ? 0 : numel(index_shape) / length),
-        together(1),
-        along(row_major_strides(x_shape)[dim]),
-        dim_is_last(dim + 1 == x_shape.size()) {
-    const auto strides = row_major_strides(x_shape);
-    // (an index without elements may have any rank)
-    for (std::size_t d = 0; count > 0 && d + 1 < index_shape.size(); ++d) {
-      outer.push_back({static_cast<std::size_t>(index_shape[d]),
-                       {d == dim ? 0 : static_cast<std::ptrdiff_t>(strides[d])}});
-      together *= d < dim ? 1 : static_cast<std::size_t>(index_shape[d]);
-    }
-  }
-};
-
 // Calls combine(place, element) for each element of the index, with the element of x that it
 // selects and its own of y.  If that writes to x, rows that may select the same elements are one
 // task.
 template <class X, class Y, class F>
-void each_element(X* x, const Shape& x_shape, std::size_t dim, const std::int64_t* index,
-                  const Shape& index_shape, Y* y, const F& combine) {
+static void each_element(X* x, const Shape& x_shape, std::size_t dim, const std::int64_t* index,
+                         const Shape& index_shape, Y* y, const F& combine) {
   const IndexRows rows(x_shape, dim, index_shape);
   if (rows.count == 0)
     return;
@@ -116,8 +114,6 @@ void each_element(X* x, const Shape& x_shape, std::size_t dim, const std::int64_
     }
   });
 }
-
-}  // namespace
 
 template <class T>
 void gather(const T* x, const Shape& x_shape, std::size_t dim, const std::int64_t* index,

@@ -3,9 +3,9 @@
 #include <limits>
 #include <optional>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/kernels/attention.hpp>
 #include <xgrad/autograd/kernels/elementwise.hpp>
-#include <xgrad/autograd/fused.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/elementwise.hpp>
 #include <xgrad/autograd/ops/matmul.hpp>
@@ -47,48 +47,9 @@ Shape mask_in_groups(const Shape& mask, std::size_t heads, std::size_t groups) {
   return in_groups(mask, own == 1 ? 1 : groups);
 }
 
-}  // namespace
-
-Tensor detail::grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                 AttentionOptions options, const Tensor& bias,
-                                 const Mask* allowed) {
-  const auto heads_of = [](const Tensor& x) -> std::size_t { return x.dim() < 3 ? 0 : x.size(-3); };
-  const std::size_t heads = heads_of(q), groups = heads_of(k);
-  if (q.dim() < 3 || groups == 0 || heads % groups != 0 || heads_of(v) != groups)
-    fail<ShapeError>(
-        "{}: q {}, k {}, v {}: with enable_gqa, the heads of q, the third dimension from the end, "
-        "are a multiple of those of k and v",
-        grouped_op, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
-  options.enable_gqa = false;
-  if (options.first_key) {
-    const Indices first = unsqueeze(*options.first_key, -1);  // (..., H, T, 1)
-    options.first_key = squeeze(reshape(first, mask_in_groups(first.shape(), heads, groups)), {-1});
-  }
-  const Tensor queries = reshape(q, in_groups(q.shape(), groups));
-  const Tensor keys = unsqueeze(k, -3), values = unsqueeze(v, -3);
-  Tensor y;  // (..., groups, H / groups, T, Dv)
-  if (allowed != nullptr) {
-    const Mask mask = reshape(*allowed, mask_in_groups(allowed->shape(), heads, groups));
-    y = scaled_dot_product_attention(queries, keys, values, mask, options);
-  } else if (bias.defined()) {
-    const Tensor mask = reshape(bias, mask_in_groups(bias.shape(), heads, groups));
-    y = scaled_dot_product_attention(queries, keys, values, mask, options);
-  } else {
-    y = scaled_dot_product_attention(queries, keys, values, options);
-  }
-  return flatten(y, -4, -3);
-}
-
-// Scaled dot-product attention, with q, k, v separate or packed in one array: a composition, and a
-// kernel that computes the weights a block of rows at a time.
-
-namespace {
-
 using detail::leading;
-using kernels::Matrices;
 
-constexpr const char* attention_op = "scaled_dot_product_attention";
-constexpr const char* packed_op = "causal_self_attention";
+using kernels::Matrices;
 
 // The options of an attention.
 struct AttentionSetup {
@@ -101,68 +62,6 @@ struct AttentionSetup {
   std::optional<Indices> first_key = {};  // (..., 1, T)
   double softcap = 0;
 };
-
-// ---- composed ----
-
-// softmax(q kᵀ * scale + bias) v: q (..., T, D), k (..., S, D), v (..., S, Dv), bias (..., T, S) or
-// undefined.
-Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k, Tensor v,
-                          const Tensor& bias) {
-  constexpr double hidden = -std::numeric_limits<double>::infinity();
-  const Size t = q.size(-2), s = k.size(-2);
-  std::optional<Mask> visible;  // (..., T, S): first_key <= key <= query + causal_offset
-  if (setup.causal)
-    visible = tril(zeros({t, s}) == 0, setup.causal_offset);
-  if (setup.first_key)
-    visible = *visible & ~(arange_indices(0, s) < transpose(*setup.first_key, -2, -1));
-  // keys that no query sees count as absent
-  if (visible && (setup.first_key || setup.causal_offset + t < s)) {
-    const Mask absent = unsqueeze(~any(*visible, {-2}), -1);
-    k = masked_fill(k, absent, 0);
-    v = masked_fill(v, absent, 0);
-  }
-  Tensor scores = matmul(q, transpose(k, -2, -1)) * setup.scale;  // (..., T, S)
-  if (setup.softcap != 0)
-    scores = tanh(scores / setup.softcap) * setup.softcap;
-  if (bias.defined())
-    scores = scores + bias;
-  if (setup.allowed)
-    scores = masked_fill(scores, ~*setup.allowed, hidden);
-  if (visible)
-    scores = masked_fill(scores, ~*visible, hidden);
-  const Tensor weights = softmax(scores, -1);
-  return matmul(setup.keep ? where(*setup.keep, weights * setup.keep_scale, 0.0) : weights, v);
-}
-
-// Draws dropout for weights of this shape, masked ones included, as torch.dropout does.
-void draw_dropout(const char* op, double p, const Shape& weights, AttentionSetup& setup) {
-  check<ValueError>(p >= 0 && p <= 1, "{}: dropout_p {} is not between 0 and 1", op, p);
-  setup.keep_scale = p < 1 ? 1 / (1 - p) : 0;
-  if (p == 0)
-    return;
-  auto keep = empty_array<bool>(weights);
-  fill_dropout(std::span(keep.data(), keep.size()), p, default_generator(), weights.front());
-  setup.keep = Mask(std::move(keep));
-}
-
-// ---- the kernel ----
-
-// The matrices of a batch; an operand with one row broadcasts over rows.
-template <class E>
-Matrices<E> matrices(E* data, const Shape& shape, const Shape& batch) {
-  const std::size_t rows = shape[shape.size() - 2], columns = shape.back();
-  Matrices<E> result{data, columns, detail::broadcast_blocks(leading(shape, 2), batch).of_item};
-  for (std::size_t& offset : result.offsets)
-    offset *= rows * columns;
-  return result;
-}
-template <class E>
-Matrices<E> mask_matrices(E* data, const Shape& shape, const Shape& batch) {
-  Matrices<E> result = matrices(data, shape, batch);
-  if (shape[shape.size() - 2] == 1)
-    result.stride = 0;
-  return result;
-}
 
 // The layout of the matrices of q, k, v and the output: separate arrays or, packed, heads in
 // adjacent columns of arrays (B, T, 3C) and (B, T, C).
@@ -199,7 +98,129 @@ struct Layout {
   }
 };
 
-Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
+// The kernel's target for the gradient of one input: the context's buffer or, for a broadcast
+// input, an array that is added afterwards.  Null if the gradient is not needed.
+template <class T>
+struct Target {
+  T* data = nullptr;
+  Shape shape;
+  T beta = 0;
+  std::optional<Array<T>> own;
+
+  void to_buffer(Context& ctx, std::size_t i, const Shape& input) {
+    const GradientBuffer<T> buffer = ctx.buffer<T>(i);
+    data = buffer.data;
+    shape = input;
+    beta = buffer.beta;
+  }
+  void to_own(const Shape& full) {
+    own = empty_array<T>(full);
+    data = own->data();
+    shape = full;
+  }
+};
+
+}  // namespace
+
+Tensor detail::grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                 AttentionOptions options, const Tensor& bias,
+                                 const Mask* allowed) {
+  const auto heads_of = [](const Tensor& x) -> std::size_t { return x.dim() < 3 ? 0 : x.size(-3); };
+  const std::size_t heads = heads_of(q), groups = heads_of(k);
+  if (q.dim() < 3 || groups == 0 || heads % groups != 0 || heads_of(v) != groups)
+    fail<ShapeError>(
+        "{}: q {}, k {}, v {}: with enable_gqa, the heads of q, the third dimension from the end, "
+        "are a multiple of those of k and v",
+        grouped_op, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
+  options.enable_gqa = false;
+  if (options.first_key) {
+    const Indices first = unsqueeze(*options.first_key, -1);  // (..., H, T, 1)
+    options.first_key = squeeze(reshape(first, mask_in_groups(first.shape(), heads, groups)), {-1});
+  }
+  const Tensor queries = reshape(q, in_groups(q.shape(), groups));
+  const Tensor keys = unsqueeze(k, -3), values = unsqueeze(v, -3);
+  Tensor y;  // (..., groups, H / groups, T, Dv)
+  if (allowed != nullptr) {
+    const Mask mask = reshape(*allowed, mask_in_groups(allowed->shape(), heads, groups));
+    y = scaled_dot_product_attention(queries, keys, values, mask, options);
+  } else if (bias.defined()) {
+    const Tensor mask = reshape(bias, mask_in_groups(bias.shape(), heads, groups));
+    y = scaled_dot_product_attention(queries, keys, values, mask, options);
+  } else {
+    y = scaled_dot_product_attention(queries, keys, values, options);
+  }
+  return flatten(y, -4, -3);
+}
+
+// Scaled dot-product attention, with q, k, v separate or packed in one array: a composition, and a
+// kernel that computes the weights a block of rows at a time.
+
+constexpr const char* attention_op = "scaled_dot_product_attention";
+constexpr const char* packed_op = "causal_self_attention";
+
+// ---- composed ----
+
+// softmax(q kᵀ * scale + bias) v: q (..., T, D), k (..., S, D), v (..., S, Dv), bias (..., T, S) or
+// undefined.
+static Tensor composed_attention(const AttentionSetup& setup, const Tensor& q, Tensor k, Tensor v,
+                                 const Tensor& bias) {
+  constexpr double hidden = -std::numeric_limits<double>::infinity();
+  const Size t = q.size(-2), s = k.size(-2);
+  std::optional<Mask> visible;  // (..., T, S): first_key <= key <= query + causal_offset
+  if (setup.causal)
+    visible = tril(zeros({t, s}) == 0, setup.causal_offset);
+  if (setup.first_key)
+    visible = *visible & ~(arange_indices(0, s) < transpose(*setup.first_key, -2, -1));
+  // keys that no query sees count as absent
+  if (visible && (setup.first_key || setup.causal_offset + t < s)) {
+    const Mask absent = unsqueeze(~any(*visible, {-2}), -1);
+    k = masked_fill(k, absent, 0);
+    v = masked_fill(v, absent, 0);
+  }
+  Tensor scores = matmul(q, transpose(k, -2, -1)) * setup.scale;  // (..., T, S)
+  if (setup.softcap != 0)
+    scores = tanh(scores / setup.softcap) * setup.softcap;
+  if (bias.defined())
+    scores = scores + bias;
+  if (setup.allowed)
+    scores = masked_fill(scores, ~*setup.allowed, hidden);
+  if (visible)
+    scores = masked_fill(scores, ~*visible, hidden);
+  const Tensor weights = softmax(scores, -1);
+  return matmul(setup.keep ? where(*setup.keep, weights * setup.keep_scale, 0.0) : weights, v);
+}
+
+// Draws dropout for weights of this shape, masked ones included, as torch.dropout does.
+static void draw_dropout(const char* op, double p, const Shape& weights, AttentionSetup& setup) {
+  check<ValueError>(p >= 0 && p <= 1, "{}: dropout_p {} is not between 0 and 1", op, p);
+  setup.keep_scale = p < 1 ? 1 / (1 - p) : 0;
+  if (p == 0)
+    return;
+  auto keep = empty_array<bool>(weights);
+  fill_dropout(std::span(keep.data(), keep.size()), p, default_generator(), weights.front());
+  setup.keep = Mask(std::move(keep));
+}
+
+// ---- the kernel ----
+
+// The matrices of a batch; an operand with one row broadcasts over rows.
+template <class E>
+static Matrices<E> matrices(E* data, const Shape& shape, const Shape& batch) {
+  const std::size_t rows = shape[shape.size() - 2], columns = shape.back();
+  Matrices<E> result{data, columns, detail::broadcast_blocks(leading(shape, 2), batch).of_item};
+  for (std::size_t& offset : result.offsets)
+    offset *= rows * columns;
+  return result;
+}
+template <class E>
+static Matrices<E> mask_matrices(E* data, const Shape& shape, const Shape& batch) {
+  Matrices<E> result = matrices(data, shape, batch);
+  if (shape[shape.size() - 2] == 1)
+    result.stride = 0;
+  return result;
+}
+
+static Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
   return broadcast_shapes(
       broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), attention_op),
       leading(v.shape(), 2), attention_op);
@@ -208,8 +229,8 @@ Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
 // The kernel's arguments for q (..., T, D), k (..., S, D), v (..., S, Dv) and bias (..., T, S) or
 // undefined; or for qkv (B, T, 3C).
 template <class T>
-kernels::Attention<T> problem(const AttentionSetup& setup, const Layout& layout,
-                              std::span<const Tensor> in) {
+static kernels::Attention<T> problem(const AttentionSetup& setup, const Layout& layout,
+                                     std::span<const Tensor> in) {
   const auto operand = [&](std::size_t part) {
     const Tensor& x = in[layout.input(part)];
     return layout.operand(x.data<T>(), x.shape(), part);
@@ -244,35 +265,13 @@ kernels::Attention<T> problem(const AttentionSetup& setup, const Layout& layout,
 // A weight of 0 times NaN or infinity is NaN in the composition.  The kernel skips blocks of such
 // weights, so outputs that are not all finite come from the composition.
 template <class C>
-Tensor finite_or(Tensor out, const C& composition, std::span<const Tensor> in) {
+static Tensor finite_or(Tensor out, const C& composition, std::span<const Tensor> in) {
   return detail::all_finite(out) ? out : composition(in);
 }
 
-// The kernel's target for the gradient of one input: the context's buffer or, for a broadcast
-// input, an array that is added afterwards.  Null if the gradient is not needed.
-template <class T>
-struct Target {
-  T* data = nullptr;
-  Shape shape;
-  T beta = 0;
-  std::optional<Array<T>> own;
-
-  void to_buffer(Context& ctx, std::size_t i, const Shape& input) {
-    const GradientBuffer<T> buffer = ctx.buffer<T>(i);
-    data = buffer.data;
-    shape = input;
-    beta = buffer.beta;
-  }
-  void to_own(const Shape& full) {
-    own = empty_array<T>(full);
-    data = own->data();
-    shape = full;
-  }
-};
-
 template <std::size_t N>
-Tensor attention(const char* op, const std::array<Tensor, N>& inputs, const Layout& layout,
-                 const AttentionSetup& setup) {
+static Tensor attention(const char* op, const std::array<Tensor, N>& inputs, const Layout& layout,
+                        const AttentionSetup& setup) {
   constexpr std::size_t operands = std::min<std::size_t>(N, 3);  // of the inputs, then the bias
   const auto composition = [setup, layout](std::span<const Tensor> in) {
     if (!layout.packed)
@@ -323,8 +322,8 @@ Tensor attention(const char* op, const std::array<Tensor, N>& inputs, const Layo
       });
 }
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
-                 const AttentionSetup& setup) {
+static Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias,
+                        const AttentionSetup& setup) {
   const Layout layout{batch_of(q, k, v), static_cast<std::size_t>(q.size(-2)),
                       static_cast<std::size_t>(k.size(-2)), static_cast<std::size_t>(q.size(-1)),
                       static_cast<std::size_t>(v.size(-1))};
@@ -332,7 +331,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
 }
 
 // `first` as (..., 1, T).  ShapeError unless it broadcasts to scores (..., T, S).
-Indices checked_first_key(const char* op, const Indices& first, const Shape& scores) {
+static Indices checked_first_key(const char* op, const Indices& first, const Shape& scores) {
   const Shape rows(scores.begin(), scores.end() - 1);
   if (first.dim() == 0 || first.shape().size() > rows.size() ||
       broadcast_shapes(rows, first.shape(), op) != rows)
@@ -343,8 +342,8 @@ Indices checked_first_key(const char* op, const Indices& first, const Shape& sco
   return unsqueeze(first.shape() == whole ? first : expand(first, whole), -2);
 }
 
-AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
-                             const AttentionOptions& options, const Shape* mask = nullptr) {
+static AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const AttentionOptions& options, const Shape* mask = nullptr) {
   const auto shapes = [&] {
     return fmt::format("q {}, k {}, v {}", to_string(q.shape()), to_string(k.shape()),
                        to_string(v.shape()));
@@ -386,8 +385,6 @@ AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tensor& v,
   draw_dropout(attention_op, options.dropout_p, scores, setup);
   return setup;
 }
-
-}  // namespace
 
 // ---- of the catalogue ----
 

@@ -97,11 +97,9 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
 
 // ---- places ----
 
-namespace {
-
 // Along a dimension, or for the flattened x without one.
-Indices place(const char* op, const Tensor& x, std::optional<std::int64_t> dim, bool largest,
-              bool keepdim) {
+static Indices place(const char* op, const Tensor& x, std::optional<std::int64_t> dim, bool largest,
+                     bool keepdim) {
   const std::size_t d = dim ? normalize_dim(*dim, x.dim(), op) : 0;
   const auto n = static_cast<std::size_t>(x.numel());
   const kernels::Axis axis = dim ? kernels::axis_of(x.shape(), d) : kernels::Axis{1, n, 1};
@@ -116,8 +114,6 @@ Indices place(const char* op, const Tensor& x, std::optional<std::int64_t> dim, 
                   [&]<class T>() { kernels::arg_extremum(axis, x.data<T>(), largest, y.data()); });
   return y;
 }
-
-}  // namespace
 
 Indices argmax(const Tensor& x) { return place("argmax", x, {}, true, false); }
 Indices argmin(const Tensor& x) { return place("argmin", x, {}, false, false); }
@@ -134,17 +130,15 @@ using enum Uses;
 
 // ---- by comparison ----
 
-namespace {
-
 // The share of the gradient that goes to an operand: none if the other is chosen, half at a tie,
 // else all; with a NaN both get all of it.
 template <class Condition, class T>
-T share(const Condition& other, const Condition& tie, const T& g) {
+static T share(const Condition& other, const Condition& tie, const T& g) {
   return where(other, c(g, 0), where(tie, g * c(g, 0.5), g));
 }
 
 template <bool larger>
-Tensor extreme(const char* op, const Tensor& a, const Tensor& b) {
+static Tensor extreme(const char* op, const Tensor& a, const Tensor& b) {
   const auto gradient = [](const auto& g, const auto& own, const auto& other) {
     return share(larger ? own < other : own > other, own == other, g);
   };
@@ -152,8 +146,6 @@ Tensor extreme(const char* op, const Tensor& a, const Tensor& b) {
       op, a, b, [](const auto& x, const auto& y) { return larger ? maximum(x, y) : minimum(x, y); },
       partial<A, B>(gradient), partial<B, A>(gradient));
 }
-
-}  // namespace
 
 XGRAD_RULE(maximum, "max(a, b)",
            {"g where a > b, g / 2 at a tie, else 0", "g where b > a, g / 2 at a tie, else 0"});
@@ -201,14 +193,12 @@ Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
 
 // ---- by a mask ----
 
-namespace {
-
-const Tensor& defined(const char* op, const char* name, const Tensor& x) {
+static const Tensor& defined(const char* op, const char* name, const Tensor& x) {
   check<ValueError>(x.defined(), "{}: {} is undefined", op, name);
   return x;
 }
 
-Tensor choose(const char* op, const Mask& mask, const Tensor& a, const Tensor& b) {
+static Tensor choose(const char* op, const Mask& mask, const Tensor& a, const Tensor& b) {
   detail::check_operands(op, std::array{a, b});
   return record(
       op, {a, b},
@@ -230,8 +220,6 @@ Tensor choose(const char* op, const Mask& mask, const Tensor& a, const Tensor& b
       },
       {.broadcasts = true});
 }
-
-}  // namespace
 
 Tensor where(const Mask& condition, const Tensor& a, const Tensor& b) {
   return choose("where", condition, defined("where", "a", a), defined("where", "b", b));

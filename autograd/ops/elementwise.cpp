@@ -92,16 +92,14 @@ Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode) {
 
 // ---- powers ----
 
-namespace {
-
 // x to the power e.  xsimd's pow is exp(e log x), wrong in the last digits; the common exponents
 // need no pow.
 template <Lanes T>
-T raise(const T& x, const T& e) {
+static T raise(const T& x, const T& e) {
   return kernels::by_lane([](auto a, auto b) { return std::pow(a, b); }, x, e);
 }
 template <Lanes T>
-T raise(const T& x, double e) {
+static T raise(const T& x, double e) {
   if (e == 1)
     return x;
   if (e == 2)
@@ -115,11 +113,9 @@ T raise(const T& x, double e) {
   return raise(x, c(x, e));
 }
 template <class E>
-Tensor raise(const Tensor& x, const E& e) {
+static Tensor raise(const Tensor& x, const E& e) {
   return pow(x, e);
 }
-
-}  // namespace
 
 XGRAD_RULE(pow, "a^b", {"g ⊙ b a^(b - 1)", "g ⊙ y log a"},
            "The power rule for the base; an exponent that is a Tensor gets y log a.");

@@ -280,11 +280,9 @@ std::pair<detail::Selection, std::vector<detail::IndexList>> detail::indexed(
   return {std::move(indexer.selection), std::move(indexer.lists)};
 }
 
-namespace {
-
 // The row number, in an array of these sizes, of each element of the lists broadcast to `shape`.
-Indices rows_of(const char* op, const std::vector<detail::IndexList>& lists, const Shape& shape,
-                const Shape& sizes) {
+static Indices rows_of(const char* op, const std::vector<detail::IndexList>& lists,
+                       const Shape& shape, const Shape& sizes) {
   if (numel(shape) == 0)
     return arange_indices(0);
   Indices rows = IndexOperand(0).value;
@@ -300,14 +298,12 @@ Indices rows_of(const char* op, const std::vector<detail::IndexList>& lists, con
   return rows.flatten();
 }
 
-Shape common_shape(const char* op, const std::vector<detail::IndexList>& lists) {
+static Shape common_shape(const char* op, const std::vector<detail::IndexList>& lists) {
   Shape shape;
   for (const detail::IndexList& list : lists)
     shape = broadcast_shapes(shape, list.indices.shape(), op);
   return shape;
 }
-
-}  // namespace
 
 // The dimensions of the lists, side by side, are one dimension of rows.
 template <class X>

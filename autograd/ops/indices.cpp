@@ -233,22 +233,18 @@ Indices to_indices(const DiscreteTensor<T>& x) {
 
 // ---- by masks ----
 
-namespace {
-
-Indices places_of(const Mask& mask) { return nonzero(flatten(mask)).flatten(); }
+static Indices places_of(const Mask& mask) { return nonzero(flatten(mask)).flatten(); }
 
 template <class X>
-X expanded_to(const Shape& shape, const X& x) {
+static X expanded_to(const Shape& shape, const X& x) {
   return x.shape() == shape ? x : expand(x, shape);
 }
 
 template <class X>
-X elements_by_mask(const X& x, const Mask& mask) {
+static X elements_by_mask(const X& x, const Mask& mask) {
   const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
   return detail::rows_where(expanded_to(shape, x), expanded_to(shape, mask));
 }
-
-}  // namespace
 
 template <class X>
 X detail::rows_where(const X& x, const Mask& mask) {
@@ -285,16 +281,14 @@ IndexOperand::IndexOperand(Dim i, int)
         return one;
       }()) {}
 
-namespace {
-
 template <class F>
-Indices elementwise_indices(const char* op, const IndexOperand& a, const IndexOperand& b,
-                            const F& f) {
+static Indices elementwise_indices(const char* op, const IndexOperand& a, const IndexOperand& b,
+                                   const F& f) {
   return detail::broadcast(op, a.value.shape(), a.value.data(), b.value.shape(), b.value.data(), f);
 }
 
 template <class F>
-Indices divide(const char* op, const IndexOperand& a, const IndexOperand& b, const F& f) {
+static Indices divide(const char* op, const IndexOperand& a, const IndexOperand& b, const F& f) {
   const Indices& by = b.value;
   const auto zero = std::find(by.data(), by.data() + by.numel(), 0) - by.data();
   if (zero < by.numel() && a.value.numel() > 0) {
@@ -306,17 +300,15 @@ Indices divide(const char* op, const IndexOperand& a, const IndexOperand& b, con
 }
 
 // b may be -1, and the least int64 / -1 overflows.
-std::int64_t remainder_of(std::int64_t a, std::int64_t b) {
+static std::int64_t remainder_of(std::int64_t a, std::int64_t b) {
   const std::int64_t r = b == -1 ? 0 : a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
-std::int64_t quotient_of(std::int64_t a, std::int64_t b) {
+static std::int64_t quotient_of(std::int64_t a, std::int64_t b) {
   if (b == -1)
     return signed_of(0 - unsigned_of(a));
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
-
-}  // namespace
 
 Indices operator+(const IndexOperand& a, const IndexOperand& b) {
   return elementwise_indices("operator+", a, b, [](std::int64_t x, std::int64_t y) {

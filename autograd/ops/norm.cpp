@@ -284,6 +284,31 @@ Tensor normalize(const char* op, Norm norm, const Tensor& x, const Dims& normali
       });
 }
 
+struct Softmax {
+  // The maximum of a row of only -inf cannot be subtracted.  Without subtraction its exponentials
+  // and their sum are zeros.
+  template <class T>
+  static void forward(const auto& line, const T* x, T* y) {
+    using V = simd::Batch<T>;
+    const V max = kernels::largest(line, x);
+    const V shift = where(max == V(-std::numeric_limits<T>::infinity()), V(0), max);
+    const V factor = line.inverse_sum(kernels::exponentials(x, shift, y));
+    line.each([&](auto i) { i.store(y, i.load(y) * factor); });
+  }
+  static auto gradient_term(const auto& y, const auto& g) { return g * y; }
+  static auto gradient(const auto& y, const auto& g, const auto& sum) { return y * (g - sum); }
+};
+
+struct LogSoftmax {
+  template <class T>
+  static void forward(const auto& line, const T* x, T* y) {
+    const kernels::LogSum<T> sum(line, x);
+    line.each([&](auto i) { i.store(y, i.load(x) - sum.max - sum.log_sum); });
+  }
+  static auto gradient_term(const auto&, const auto& g) { return g; }
+  static auto gradient(const auto& y, const auto& g, const auto& sum) { return g - exp(y) * sum; }
+};
+
 }  // namespace
 
 XGRAD_RULE(
@@ -302,13 +327,11 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
   return normalize("rms_norm", Norm::rms, x, normalized_shape, weight, {}, eps.value_or(epsilon));
 }
 
-namespace {
-
 // An op along lines, from its forward on a line and its derivative, a formula of the output y, the
 // gradient g and the sum of a term of both: on registers and on Tensors.  (No fused op: a
 // composition would keep x, and these formulas need the output alone.)
 template <class Rule>
-Tensor along_lines(const char* op, const Tensor& x, std::int64_t dim) {
+static Tensor along_lines(const char* op, const Tensor& x, std::int64_t dim) {
   const std::size_t d = normalize_dim(dim, x.dim(), op);
   const auto axis = kernels::axis_of(x.shape(), d);
   const auto forward = [axis]<class T>(std::span<const Tensor> in) {
@@ -339,33 +362,6 @@ Tensor along_lines(const char* op, const Tensor& x, std::int64_t dim) {
   };
   return record(op, {x}, forward, backward, {.saves_output = true});
 }
-
-struct Softmax {
-  // The maximum of a row of only -inf cannot be subtracted.  Without subtraction its exponentials
-  // and their sum are zeros.
-  template <class T>
-  static void forward(const auto& line, const T* x, T* y) {
-    using V = simd::Batch<T>;
-    const V max = kernels::largest(line, x);
-    const V shift = where(max == V(-std::numeric_limits<T>::infinity()), V(0), max);
-    const V factor = line.inverse_sum(kernels::exponentials(x, shift, y));
-    line.each([&](auto i) { i.store(y, i.load(y) * factor); });
-  }
-  static auto gradient_term(const auto& y, const auto& g) { return g * y; }
-  static auto gradient(const auto& y, const auto& g, const auto& sum) { return y * (g - sum); }
-};
-
-struct LogSoftmax {
-  template <class T>
-  static void forward(const auto& line, const T* x, T* y) {
-    const kernels::LogSum<T> sum(line, x);
-    line.each([&](auto i) { i.store(y, i.load(x) - sum.max - sum.log_sum); });
-  }
-  static auto gradient_term(const auto&, const auto& g) { return g; }
-  static auto gradient(const auto& y, const auto& g, const auto& sum) { return g - exp(y) * sum; }
-};
-
-}  // namespace
 
 XGRAD_RULE(softmax, "exp(a) / Σ exp(a)", {"y ⊙ (g - Σ (g ⊙ y))"},
            "Only the difference of g from its weighted mean moves probabilities; the sums of a row "

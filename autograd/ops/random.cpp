@@ -94,10 +94,8 @@ Tensor bernoulli(const Tensor& p, Generator& generator) {
   });
 }
 
-namespace {
-
 template <class T>
-void check_weights(std::span<const T> row, std::size_t r, std::size_t needed) {
+static void check_weights(std::span<const T> row, std::size_t r, std::size_t needed) {
   std::size_t positive = 0;
   for (std::size_t i = 0; i < row.size(); ++i) {
     check<ValueError>(row[i] >= 0 && std::isfinite(row[i]),
@@ -112,7 +110,8 @@ void check_weights(std::span<const T> row, std::size_t r, std::size_t needed) {
 
 // The n largest of weight / exponential, in falling order.
 template <class T>
-void draw_different(std::span<const T> weights, std::span<std::int64_t> out, Generator& generator) {
+static void draw_different(std::span<const T> weights, std::span<std::int64_t> out,
+                           Generator& generator) {
   std::vector<T> ratio(weights.size());
   fill_exponential(std::span(ratio), 1, generator);
   std::vector<std::int64_t> order;
@@ -130,7 +129,8 @@ void draw_different(std::span<const T> weights, std::span<std::int64_t> out, Gen
 // The positions of uniforms among the partial sums, the last of which is 1.  As in PyTorch 1.13,
 // also for a single index, which other versions draw as draw_different does.
 template <class T>
-void draw_again(std::span<const T> weights, std::span<std::int64_t> out, Generator& generator) {
+static void draw_again(std::span<const T> weights, std::span<std::int64_t> out,
+                       Generator& generator) {
   std::vector<T> sums(weights.size());
   std::partial_sum(weights.begin(), weights.end(), sums.begin());
   const T total = sums.back();
@@ -140,8 +140,6 @@ void draw_again(std::span<const T> weights, std::span<std::int64_t> out, Generat
   for (std::int64_t& index : out)
     index = std::ranges::lower_bound(sums, generator.uniform_double()) - sums.begin();
 }
-
-}  // namespace
 
 Indices multinomial(const Tensor& weights, Dim n, bool replacement) {
   return multinomial(weights, n, replacement, default_generator());

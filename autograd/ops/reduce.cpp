@@ -33,156 +33,6 @@ Tensor sum_over(const char* op, const Tensor& x, const Reduced& dims, const Shap
       });
 }
 
-}  // namespace
-
-XGRAD_RULE(sum, "Σ a", {"g, for each element that was added"},
-           "Each element counts once in the sum, so each gets the whole gradient.");
-Tensor sum(const Tensor& x) { return sum(x, {}); }
-
-Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
-  const Reduced reduced(x.shape(), dims, "sum");
-  const Shape shape = reduced.after(keepdim);
-  if (x.dim() > 0 && reduced.contains(0) && numel(shape) == 1)
-    detail::check_sum(x.shape().begin()[0]);
-  return sum_over("sum", x, reduced, shape);
-}
-Tensor sum(const Tensor& x, const Dims& dims, bool keepdim, DType dtype) {
-  return sum(to(x, dtype), dims, keepdim);
-}
-
-Tensor sum_to(const Tensor& x, const Shape& shape) {
-  if (x.shape() == shape)
-    return x;
-  if (broadcast_shapes(x.shape(), shape, "sum_to") != x.shape())
-    fail<ShapeError>("sum_to: {} does not broadcast to the shape {} of x", to_string(shape),
-                     to_string(x.shape()));
-  return sum_over("sum_to", x, Reduced(x.shape(), shape), shape);
-}
-
-namespace {
-
-template <class T>
-Array<T> average(const Tensor& x, const Reduced& dims, const Shape& shape, double count) {
-  auto y = reduce<T>(x, dims, shape, kernels::sum<T>);
-  const auto finite = [](T v) { return std::isfinite(v); };
-  const bool in_range = std::all_of(y.data(), y.data() + y.size(), finite);
-  for (T* v = y.data(); v < y.data() + y.size(); ++v)
-    *v /= static_cast<T>(count);
-  if (in_range || count == 0)
-    return y;
-  // If the sum leaves the range, elements are divided by a power of two first.
-  const double part = std::ldexp(1.0, -1 - std::ilogb(count));
-  const auto sums = reduce<T>(x * part, dims, shape, kernels::sum<T>);
-  for (std::size_t i = 0; i < y.size(); ++i)
-    if (!finite(y.data()[i]))
-      y.data()[i] = sums.data()[i] / static_cast<T>(count * part);
-  return y;
-}
-
-}  // namespace
-
-XGRAD_RULE(mean, "Σ a / n", {"g / n, for each element"}, "Each of the n elements counts 1/n.");
-Tensor mean(const Tensor& x) { return mean(x, {}); }
-
-Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
-  const Reduced reduced(x.shape(), dims, "mean");
-  const auto count = static_cast<double>(reduced.count());
-  return record(
-      "mean", {x},
-      [reduced, keepdim, count]<class T>(std::span<const Tensor> in) {
-        return average<T>(in[0], reduced, reduced.after(keepdim), count);
-      },
-      [reduced, count](Context& ctx) {
-        ctx.add(0, expand(as_keepdim(ctx.gradient(), reduced) / std::max(count, 1.0),
-                          reduced.before()));
-      });
-}
-
-// ---- variance ----
-
-// A mean is rounded to its own last place, which can be more than the deviations, so the mean of
-// the differences is subtracted as well.  The map is symmetric: it is its own derivative.
-Tensor deviations(const Tensor& x, const Dims& dims) {
-  return record(
-      "deviations", {x},
-      [dims](std::span<const Tensor> in) {
-        const Tensor rough = in[0] - mean(in[0], dims, true);
-        return rough - mean(rough, dims, true);
-      },
-      [dims](Context& ctx) { ctx.add(0, deviations(ctx.gradient(), dims)); });
-}
-
-namespace {
-
-// Never negative, so that too few elements give NaN or infinity.
-double degrees(const Reduced& dims, double correction) {
-  return std::max(0.0, static_cast<double>(dims.count()) - correction);
-}
-
-template <class T>
-Array<T> variance(const Tensor& x, const Reduced& dims, const Shape& shape, double correction,
-                  bool root) {
-  auto y = empty_array<T>(shape);
-  const Tensor rows = rows_of(x, dims);
-  const std::size_t n = dims.count();
-  kernels::for_rows(y.size(), n, [&](std::size_t r) {
-    const kernels::ScaledMoments row(n, rows.data<T>() + r * n, true);
-    const double v = row.squares / degrees(dims, correction);
-    y.data()[r] = static_cast<T>(root ? std::sqrt(v) * row.scale : v * row.scale * row.scale);
-  });
-  return y;
-}
-
-}  // namespace
-
-Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
-  const Reduced reduced(x.shape(), dims, "var");
-  return record(
-      "var", {x},
-      [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
-        return variance<T>(in[0], reduced, reduced.after(keepdim), correction, false);
-      },
-      [saved = Saved(x), dims, reduced, correction](Context& ctx) {
-        const Tensor g = as_keepdim(ctx.gradient(), reduced) * (2 / degrees(reduced, correction));
-        ctx.add(0, deviations(saved.tensor(), dims) * g);
-      });
-}
-
-Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
-  const Reduced reduced(x.shape(), dims, "std");
-  return record(
-      "std", {x},
-      [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
-        return variance<T>(in[0], reduced, reduced.after(keepdim), correction, true);
-      },
-      [saved = Saved(x), dims, reduced, correction](Context& ctx) {
-        const Tensor y = as_keepdim(ctx.output(), reduced);
-        const Mask flat = y == 0.0;  // there the gradient is 0, as in PyTorch, and not 0 / 0
-        const Tensor g = as_keepdim(ctx.gradient(), reduced) / degrees(reduced, correction);
-        // first by y: that ratio stays in the range
-        const Tensor ratio = deviations(saved.tensor(), dims) / masked_fill(y, flat, 1);
-        ctx.add(0, ratio * masked_fill(g, flat, 0));
-      },
-      {.saves_output = true});
-}
-
-// ---- products ----
-
-namespace {
-
-// Along dim, the product of all elements before each.  The distance doubles in each step.
-Tensor product_of_earlier(const Tensor& x, std::int64_t dim) {
-  const std::size_t n = x.size(dim);
-  Shape one = x.shape();
-  one[normalize_dim(dim, x.dim(), "prod")] = 1;
-  Tensor p = cat({ones(one, x.dtype()), narrow(x, dim, 0, n - 1)}, dim);
-  for (std::size_t distance = 1; distance < n; distance *= 2) {
-    const Tensor far = narrow(p, dim, static_cast<std::int64_t>(distance), n - distance);
-    p = cat({narrow(p, dim, 0, distance), far * narrow(p, dim, 0, n - distance)}, dim);
-  }
-  return p;
-}
-
 // Powers of two for factors x along an axis, so that products stay in the range: x times part is a
 // scaled factor, and the product of all other x is the product of all other scaled factors, times
 // first and then second.
@@ -221,8 +71,153 @@ struct Powers {
   }
 };
 
+struct ExtremumKind {
+  const char* op;
+  bool largest;
+};
+
+}  // namespace
+
+XGRAD_RULE(sum, "Σ a", {"g, for each element that was added"},
+           "Each element counts once in the sum, so each gets the whole gradient.");
+Tensor sum(const Tensor& x) { return sum(x, {}); }
+
+Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
+  const Reduced reduced(x.shape(), dims, "sum");
+  const Shape shape = reduced.after(keepdim);
+  if (x.dim() > 0 && reduced.contains(0) && numel(shape) == 1)
+    detail::check_sum(x.shape().begin()[0]);
+  return sum_over("sum", x, reduced, shape);
+}
+Tensor sum(const Tensor& x, const Dims& dims, bool keepdim, DType dtype) {
+  return sum(to(x, dtype), dims, keepdim);
+}
+
+Tensor sum_to(const Tensor& x, const Shape& shape) {
+  if (x.shape() == shape)
+    return x;
+  if (broadcast_shapes(x.shape(), shape, "sum_to") != x.shape())
+    fail<ShapeError>("sum_to: {} does not broadcast to the shape {} of x", to_string(shape),
+                     to_string(x.shape()));
+  return sum_over("sum_to", x, Reduced(x.shape(), shape), shape);
+}
+
+template <class T>
+static Array<T> average(const Tensor& x, const Reduced& dims, const Shape& shape, double count) {
+  auto y = reduce<T>(x, dims, shape, kernels::sum<T>);
+  const auto finite = [](T v) { return std::isfinite(v); };
+  const bool in_range = std::all_of(y.data(), y.data() + y.size(), finite);
+  for (T* v = y.data(); v < y.data() + y.size(); ++v)
+    *v /= static_cast<T>(count);
+  if (in_range || count == 0)
+    return y;
+  // If the sum leaves the range, elements are divided by a power of two first.
+  const double part = std::ldexp(1.0, -1 - std::ilogb(count));
+  const auto sums = reduce<T>(x * part, dims, shape, kernels::sum<T>);
+  for (std::size_t i = 0; i < y.size(); ++i)
+    if (!finite(y.data()[i]))
+      y.data()[i] = sums.data()[i] / static_cast<T>(count * part);
+  return y;
+}
+
+XGRAD_RULE(mean, "Σ a / n", {"g / n, for each element"}, "Each of the n elements counts 1/n.");
+Tensor mean(const Tensor& x) { return mean(x, {}); }
+
+Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
+  const Reduced reduced(x.shape(), dims, "mean");
+  const auto count = static_cast<double>(reduced.count());
+  return record(
+      "mean", {x},
+      [reduced, keepdim, count]<class T>(std::span<const Tensor> in) {
+        return average<T>(in[0], reduced, reduced.after(keepdim), count);
+      },
+      [reduced, count](Context& ctx) {
+        ctx.add(0, expand(as_keepdim(ctx.gradient(), reduced) / std::max(count, 1.0),
+                          reduced.before()));
+      });
+}
+
+// ---- variance ----
+
+// A mean is rounded to its own last place, which can be more than the deviations, so the mean of
+// the differences is subtracted as well.  The map is symmetric: it is its own derivative.
+Tensor deviations(const Tensor& x, const Dims& dims) {
+  return record(
+      "deviations", {x},
+      [dims](std::span<const Tensor> in) {
+        const Tensor rough = in[0] - mean(in[0], dims, true);
+        return rough - mean(rough, dims, true);
+      },
+      [dims](Context& ctx) { ctx.add(0, deviations(ctx.gradient(), dims)); });
+}
+
+// Never negative, so that too few elements give NaN or infinity.
+static double degrees(const Reduced& dims, double correction) {
+  return std::max(0.0, static_cast<double>(dims.count()) - correction);
+}
+
+template <class T>
+static Array<T> variance(const Tensor& x, const Reduced& dims, const Shape& shape,
+                         double correction, bool root) {
+  auto y = empty_array<T>(shape);
+  const Tensor rows = rows_of(x, dims);
+  const std::size_t n = dims.count();
+  kernels::for_rows(y.size(), n, [&](std::size_t r) {
+    const kernels::ScaledMoments row(n, rows.data<T>() + r * n, true);
+    const double v = row.squares / degrees(dims, correction);
+    y.data()[r] = static_cast<T>(root ? std::sqrt(v) * row.scale : v * row.scale * row.scale);
+  });
+  return y;
+}
+
+Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
+  const Reduced reduced(x.shape(), dims, "var");
+  return record(
+      "var", {x},
+      [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
+        return variance<T>(in[0], reduced, reduced.after(keepdim), correction, false);
+      },
+      [saved = Saved(x), dims, reduced, correction](Context& ctx) {
+        const Tensor g = as_keepdim(ctx.gradient(), reduced) * (2 / degrees(reduced, correction));
+        ctx.add(0, deviations(saved.tensor(), dims) * g);
+      });
+}
+
+Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
+  const Reduced reduced(x.shape(), dims, "std");
+  return record(
+      "std", {x},
+      [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
+        return variance<T>(in[0], reduced, reduced.after(keepdim), correction, true);
+      },
+      [saved = Saved(x), dims, reduced, correction](Context& ctx) {
+        const Tensor y = as_keepdim(ctx.output(), reduced);
+        const Mask flat = y == 0.0;  // there the gradient is 0, as in PyTorch, and not 0 / 0
+        const Tensor g = as_keepdim(ctx.gradient(), reduced) / degrees(reduced, correction);
+        // first by y: that ratio stays in the range
+        const Tensor ratio = deviations(saved.tensor(), dims) / masked_fill(y, flat, 1);
+        ctx.add(0, ratio * masked_fill(g, flat, 0));
+      },
+      {.saves_output = true});
+}
+
+// ---- products ----
+
+// Along dim, the product of all elements before each.  The distance doubles in each step.
+static Tensor product_of_earlier(const Tensor& x, std::int64_t dim) {
+  const std::size_t n = x.size(dim);
+  Shape one = x.shape();
+  one[normalize_dim(dim, x.dim(), "prod")] = 1;
+  Tensor p = cat({ones(one, x.dtype()), narrow(x, dim, 0, n - 1)}, dim);
+  for (std::size_t distance = 1; distance < n; distance *= 2) {
+    const Tensor far = narrow(p, dim, static_cast<std::int64_t>(distance), n - distance);
+    p = cat({narrow(p, dim, 0, distance), far * narrow(p, dim, 0, n - distance)}, dim);
+  }
+  return p;
+}
+
 // Neither 0 nor subnormal, nor infinite or NaN.
-bool all_normal(const Tensor& x) {
+static bool all_normal(const Tensor& x) {
   const double least = x.dtype() == DType::float32 ? double{std::numeric_limits<float>::min()}
                                                    : std::numeric_limits<double>::min();
   return all(abs(x.detach()) >= least) && all(isfinite(x));
@@ -230,7 +225,8 @@ bool all_normal(const Tensor& x) {
 
 // The product of all others along dim: y / x if that is in range, and, if `twice`, its derivative's
 // terms too.
-Tensor product_of_others(const Tensor& x, const Tensor& y_kept, std::int64_t dim, bool twice) {
+static Tensor product_of_others(const Tensor& x, const Tensor& y_kept, std::int64_t dim,
+                                bool twice) {
   if (x.dim() == 0)
     return ones_like(x);
   if (all_normal(y_kept)) {
@@ -246,7 +242,7 @@ Tensor product_of_others(const Tensor& x, const Tensor& y_kept, std::int64_t dim
   return to(others * Tensor(std::move(powers.first)) * Tensor(std::move(powers.second)), x.dtype());
 }
 
-Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
+static Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
   const Reduced reduced(x.shape(), dim, "prod");
   return record(
       "prod", {x},
@@ -264,8 +260,6 @@ Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
       {.saves_output = true});
 }
 
-}  // namespace
-
 Tensor prod(const Tensor& x) { return prod_over(x.dim() == 1 ? x : reshape(x, {-1}), 0, false); }
 
 Tensor prod(const Tensor& x, Dim dim, bool keepdim) { return prod_over(x, dim, keepdim); }
@@ -276,15 +270,8 @@ Tensor prod(const Tensor& x, Dim dim, bool keepdim, DType dtype) {
 
 // ---- extrema, and ops based on them: logsumexp and norms ----
 
-namespace {
-
-struct ExtremumKind {
-  const char* op;
-  bool largest;
-};
-
 // Empty rows have no extremum; no rows give an empty result.
-void check_not_empty(const char* op, const Reduced& dims) {
+static void check_not_empty(const char* op, const Reduced& dims) {
   if (dims.count() == 0 && numel(dims.keepdim_shape()) > 0)
     fail<ShapeError>("{}: x {} has no elements along the reduced dimensions", op,
                      to_string(dims.before()));
@@ -292,22 +279,22 @@ void check_not_empty(const char* op, const Reduced& dims) {
 
 // g shared evenly among the elements of x that equal y.  NaN equals nothing, so with a NaN all
 // shares are NaN, unless nans_too.  The shares are constant.
-Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dims& dims,
-                    bool nans_too) {
+static Tensor share_evenly(const Tensor& g, const Tensor& x, const Tensor& y, const Dims& dims,
+                           bool nans_too) {
   const Mask chosen = nans_too ? (x == y) | (x != x) : x == y;
   const Tensor ones = where(chosen, ones_like(x), 0.0);
   return ones / sum(ones, dims, true) * g;
 }
 
-auto extremum_of(ExtremumKind kind, const Reduced& dims, bool keepdim) {
+static auto extremum_of(ExtremumKind kind, const Reduced& dims, bool keepdim) {
   return [kind, dims, keepdim]<class T>(std::span<const Tensor> in) {
     return reduce<T>(in[0], dims, dims.after(keepdim),
                      kind.largest ? kernels::max<T> : kernels::min<T>);
   };
 }
 
-Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool keepdim,
-                     bool nans_too = false) {
+static Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool keepdim,
+                            bool nans_too = false) {
   const Reduced reduced(x.shape(), dims, kind.op);
   check_not_empty(kind.op, reduced);
   return record(kind.op, {x}, extremum_of(kind, reduced, keepdim),
@@ -319,7 +306,7 @@ Tensor extremum_over(ExtremumKind kind, const Tensor& x, const Dims& dims, bool 
                 {.saves_output = true});
 }
 
-Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool keepdim) {
+static Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool keepdim) {
   const Reduced reduced(x.shape(), dim, kind.op);
   check_not_empty(kind.op, reduced);
   const Indices at = kind.largest ? argmax(x, dim, true) : argmin(x, dim, true);
@@ -330,8 +317,6 @@ Extremum extremum_at(ExtremumKind kind, const Tensor& x, std::int64_t dim, bool 
       });
   return {std::move(values), reshape(at, reduced.after(keepdim))};
 }
-
-}  // namespace
 
 Tensor max(const Tensor& x) { return extremum_over({"max", true}, x, {}, false, true); }
 Tensor min(const Tensor& x) { return extremum_over({"min", false}, x, {}, false, true); }
@@ -385,11 +370,9 @@ Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
       {.saves_output = true});
 }
 
-namespace {
-
 // If powers leave the range, elements are divided by the dominant one.
 template <class T>
-T scaled_norm(std::size_t n, const T* x, double ord) {
+static T scaled_norm(std::size_t n, const T* x, double ord) {
   T most = ord > 0 ? T(0) : static_cast<T>(infinity);
   for (std::size_t i = 0; i < n; ++i)
     if (const T v = std::abs(x[i]); std::isnan(v))
@@ -405,7 +388,7 @@ T scaled_norm(std::size_t n, const T* x, double ord) {
 }
 
 template <class T>
-Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& shape) {
+static Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& shape) {
   if (std::isinf(ord))
     return reduce<T>(abs(x), dims, shape, ord > 0 ? kernels::max<T> : kernels::min<T>);
   if (ord == 0)
@@ -441,8 +424,8 @@ Array<T> norm(const Tensor& x, double ord, const Reduced& dims, const Shape& sha
 }
 
 // The derivative is sign(x) (|x| / y)^(ord - 1), and 0 where x or y is 0.
-Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double ord,
-                     const Dims& dims) {
+static Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double ord,
+                            const Dims& dims) {
   if (ord == 0)
     return zeros_like(x);
   if (std::isinf(ord))
@@ -456,8 +439,6 @@ Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double o
   const Tensor ratio = masked_fill(abs(x) / safe, x == 0.0, 1);  // its powers stay in the range
   return sign(x.detach()) * pow(ratio, ord - 1) * masked_fill(g, flat, 0);
 }
-
-}  // namespace
 
 Tensor vector_norm(const Tensor& x, double ord) { return vector_norm(x, ord, {}); }
 
@@ -525,10 +506,8 @@ Tensor cumsum(const Tensor& x, Dim dim, DType dtype) { return cumsum(to(x, dtype
 
 // ---- products ----
 
-namespace {
-
 // Whether an element is the first along dim, or the last.
-Mask at_end(const Shape& x, std::size_t dim, bool last) {
+static Mask at_end(const Shape& x, std::size_t dim, bool last) {
   Shape shape(x.size(), 1);
   shape[dim] = static_cast<std::size_t>(x[dim]);
   auto mask = empty_array<bool>(shape);
@@ -540,7 +519,7 @@ Mask at_end(const Shape& x, std::size_t dim, bool last) {
 // y_i = a_i y_(i-1) + b_i along dim, y_0 = b_0, or in reverse from the last; summed in double.  The
 // gradient of a is y_(i-1) t_i and that of b is t_i, with t_i = g_i + a_(i+1) t_(i+1): the same
 // recurrence from the other end.
-Tensor recurrence(const Tensor& a, const Tensor& b, std::size_t dim, bool reverse) {
+static Tensor recurrence(const Tensor& a, const Tensor& b, std::size_t dim, bool reverse) {
   return record(
       "recurrence", {a, b},
       [dim, reverse]<class T>(std::span<const Tensor> in) {
@@ -566,8 +545,6 @@ Tensor recurrence(const Tensor& a, const Tensor& b, std::size_t dim, bool revers
       },
       {.saves_output = true});
 }
-
-}  // namespace
 
 Tensor cumprod(const Tensor& x, Dim dim) {
   const std::size_t d = normalize_dim(dim, x.dim(), "cumprod");

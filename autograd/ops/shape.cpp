@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/fail.hpp>
+#include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/ops/index.hpp>
 #include <xgrad/autograd/ops/reduced.hpp>
@@ -26,11 +26,9 @@ std::string list(const Dims& sizes) { return fmt::format("({})", fmt::join(sizes
 }  // namespace
 
 namespace detail {
-namespace {
-
 // The shape with these sizes, of which one may be -1, of n elements of `whole()`.
 template <class F>
-Shape infer_shape(const char* op, std::size_t n, Dims sizes, const F& whole) {
+static Shape infer_shape(const char* op, std::size_t n, Dims sizes, const F& whole) {
   const auto inferred = std::ranges::find(sizes, -1);
   if (inferred != sizes.end()) {
     *inferred = 1;
@@ -55,8 +53,6 @@ Shape infer_shape(const char* op, std::size_t n, Dims sizes, const F& whole) {
                      counted(n, "element", "elements"), list(sizes), numel(shape));
   return shape;
 }
-
-}  // namespace
 
 Selection reshaped(const char* op, const Shape& x, const Dims& sizes) {
   const auto whole = [&] { return fmt::format("x {}", to_string(x)); };
@@ -280,15 +276,11 @@ Mask detail::triangle(const char* op, const Shape& shape, std::int64_t diagonal)
   return kept;
 }
 
-namespace {
-
-Tensor keep(const char* op, const Tensor& x, const Mask& triangle) {
+static Tensor keep(const char* op, const Tensor& x, const Mask& triangle) {
   return record(
       op, {x}, [triangle](std::span<const Tensor> in) { return where(triangle, in[0], 0.0); },
       [op, triangle](Context& ctx) { ctx.add(0, keep(op, ctx.gradient(), triangle)); });
 }
-
-}  // namespace
 
 Tensor tril(const Tensor& x, Dim diagonal) {
   return keep("tril", x, detail::triangle("tril", x.shape(), diagonal));

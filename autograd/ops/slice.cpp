@@ -255,9 +255,8 @@ Tensor select_scatter(const Tensor& x, const Tensor& src, Dim dim, Dim index) {
                                     detail::selected("select_scatter", x.shape(), dim, index));
 }
 
-namespace {
-
-std::vector<Tensor> split_at(const char* op, const Tensor& x, std::size_t d, const Dims& sizes) {
+static std::vector<Tensor> split_at(const char* op, const Tensor& x, std::size_t d,
+                                    const Dims& sizes) {
   std::vector<Tensor> parts;
   parts.reserve(sizes.size());
   std::size_t start = 0;
@@ -272,14 +271,12 @@ std::vector<Tensor> split_at(const char* op, const Tensor& x, std::size_t d, con
 }
 
 // Equal parts, of which the last may be smaller; at least one.
-std::vector<Size> even_sizes(Size n, Size size) {
+static std::vector<Size> even_sizes(Size n, Size size) {
   const Size parts = size == 0 ? 1 : std::max<Size>(1, (n + size - 1) / size);
   std::vector<Size> sizes(static_cast<std::size_t>(parts), size);
   sizes.back() = n - size * (parts - 1);
   return sizes;
 }
-
-}  // namespace
 
 XGRAD_RULE(split, "a part of a", {"g where the part was, else 0"}, detail::part_of_x);
 std::vector<Tensor> split(const Tensor& x, Size split_size, Dim dim) {

@@ -122,18 +122,14 @@ void explain(const ExplainOptions& options) {
   say(fmt::format("{}: {}\n", options.out, vocabulary.count(page.tokens.size())));
 }
 
-namespace {
-
 /// The ids that the model writes without a prompt, always the likeliest.
-std::vector<std::int64_t> own_text(const TrainedModel& trained) {
+static std::vector<std::int64_t> own_text(const TrainedModel& trained) {
   xgrad::Generator generator(0);
   const xgrad::Indices written = trained.model.generate(
       as_row(encode_prompt("", "", trained.info.vocabulary)),
       std::min<xgrad::Size>(8, trained.model.config.block_size), generator, {.temperature = 0});
   return {written.data(), written.data() + written.numel()};
 }
-
-}  // namespace
 
 void graph(const GraphOptions& options) {
   need_run(options.checkpoint);

@@ -106,14 +106,12 @@ std::size_t terminal_width() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
-namespace {
-
 constexpr std::int64_t twice_within = 300'000'000;  // nanoseconds
-std::atomic<int> first_signal{0};
-std::atomic<std::int64_t> first_time{0};
+static std::atomic<int> first_signal{0};
+static std::atomic<std::int64_t> first_time{0};
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);  // handlers may use them
 
-void note(int signal) {
+static void note(int signal) {
   const int before = errno;
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC, &time);
@@ -135,15 +133,13 @@ void note(int signal) {
 
 /// Sets one handler for signals that stop the program, unless they are ignored, and one for those
 /// that would kill it in place of failing a write: a closed pipe, a file that is too large.
-void handle(void (*stopping)(int), void (*failing)(int)) {
+static void handle(void (*stopping)(int), void (*failing)(int)) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     if (std::signal(signal, stopping) == SIG_IGN)
       std::signal(signal, SIG_IGN);
   for (const int signal : {SIGPIPE, SIGXFSZ})
     std::signal(signal, failing);
 }
-
-}  // namespace
 
 StopSignals::StopSignals() {
   first_signal = 0;

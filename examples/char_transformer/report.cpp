@@ -49,10 +49,8 @@ void report(const RunsOptions& options) {
   }
 }
 
-namespace {
-
 /// Draws the losses as one picture.
-void draw(const std::vector<Run>& all, const std::string& out) {
+static void draw(const std::vector<Run>& all, const std::string& out) {
   const runs::Curves curves = runs::loss_curves(all);
   check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");
   std::string picture;
@@ -65,8 +63,6 @@ void draw(const std::vector<Run>& all, const std::string& out) {
   if (!curves.cut.empty())
     say(fmt::format("beyond the picture: {}\n", curves.cut));
 }
-
-}  // namespace
 
 void compare(const RunsOptions& options) {
   const std::vector<Run> all = read_all_runs(options.runs);

@@ -148,6 +148,12 @@ std::string blamed(const Awkward& c, std::size_t& unchecked) {
   return nan ? "" : (fast ? "" : fast.message) + (explained ? "" : explained.message);
 }
 
+// Numbers whose sum is constant.
+struct ConstantSum {
+  const char* name;
+  Tensor (*f)(bool wrong, const Tensor& x);
+};
+
 }  // namespace
 
 TEST_CASE("verdicts: planted mistakes are found, each at its place", "[verdicts]") {
@@ -287,11 +293,9 @@ TEST_CASE("verdicts: an entropy of sure guesses, where rounding takes more than 
   }
 }
 
-namespace {
-
 // f with its own gradient or, if `wrong`, with that of a backward that forgets terms.
-Tensor forgetful(bool wrong, const Tensor& x, Tensor (*f)(const Tensor&),
-                 Tensor (*factor)(const Tensor&)) {
+static Tensor forgetful(bool wrong, const Tensor& x, Tensor (*f)(const Tensor&),
+                        Tensor (*factor)(const Tensor&)) {
   return wrong ? record(
                      "planted", {x}, [f](std::span<const Tensor> v) { return f(v[0]); },
                      [factor, x = Saved(x)](Context& ctx) {
@@ -301,20 +305,15 @@ Tensor forgetful(bool wrong, const Tensor& x, Tensor (*f)(const Tensor&),
 }
 
 // Without the gradient of x, if `wrong`: then each op is right, and the whole is not.
-Tensor detached(bool wrong, const Tensor& x) { return wrong ? x.detach() : x; }
-Tensor softmax_rows(const Tensor& x) { return softmax(x, -1); }
-Tensor ones_as(const Tensor& x) { return ones_like(x); }
-Tensor log_softmax_rows(const Tensor& x) { return log_softmax(x, -1); }
-Tensor layer_norm_rows(const Tensor& x) { return layer_norm(x, {4}); }
-Tensor reciprocal_deviations(const Tensor& x) { return rsqrt(var(x, {-1}, 0, true) + 1e-5); }
-Tensor rms_norm_rows(const Tensor& x) { return rms_norm(x, {4}, {}, 1e-30); }
-Tensor reciprocal_roots(const Tensor& x) { return rsqrt(mean(x * x, {-1}, true)); }
+static Tensor detached(bool wrong, const Tensor& x) { return wrong ? x.detach() : x; }
+static Tensor softmax_rows(const Tensor& x) { return softmax(x, -1); }
+static Tensor ones_as(const Tensor& x) { return ones_like(x); }
+static Tensor log_softmax_rows(const Tensor& x) { return log_softmax(x, -1); }
+static Tensor layer_norm_rows(const Tensor& x) { return layer_norm(x, {4}); }
+static Tensor reciprocal_deviations(const Tensor& x) { return rsqrt(var(x, {-1}, 0, true) + 1e-5); }
+static Tensor rms_norm_rows(const Tensor& x) { return rms_norm(x, {4}, {}, 1e-30); }
+static Tensor reciprocal_roots(const Tensor& x) { return rsqrt(mean(x * x, {-1}, true)); }
 
-// Numbers whose sum is constant.
-struct ConstantSum {
-  const char* name;
-  Tensor (*f)(bool wrong, const Tensor& x);
-};
 constexpr ConstantSum constant_sums[] = {
     {"layer_norm",
      [](bool wrong, const Tensor& x) {
@@ -347,8 +346,6 @@ constexpr ConstantSum constant_sums[] = {
     {"squares of sine and cosine",
      [](bool wrong, const Tensor& x) { return square(sin(x)) + square(detached(wrong, cos(x))); }},
 };
-
-}  // namespace
 
 TEST_CASE("verdicts: outputs that are constant up to rounding", "[verdicts]") {
   // The sum; a large one; and as a part of the output.

@@ -57,23 +57,19 @@ TEST_CASE("third derivatives against closed forms", "[ops]") {
   CHECK(y.item() == Approx(sum(third).item()).epsilon(1e-12));
 }
 
-namespace {
-
 // x^2 and x^3 with right first and second derivatives: in that of x^2, x counts as constant.
-Tensor square_as_constant(const Tensor& x) {
+static Tensor square_as_constant(const Tensor& x) {
   return record(
       "square_as_constant", {x}, [](std::span<const Tensor> in) { return in[0] * in[0]; },
       [x = Saved(x.detach())](Context& ctx) { ctx.add(0, ctx.gradient() * x.tensor() * 2.0); });
 }
-Tensor cube_twice(const Tensor& x) {
+static Tensor cube_twice(const Tensor& x) {
   return record(
       "cube_twice", {x}, [](std::span<const Tensor> in) { return in[0] * in[0] * in[0]; },
       [x = Saved(x)](Context& ctx) {
         ctx.add(0, ctx.gradient() * square_as_constant(x.tensor()) * 3.0);
       });
 }
-
-}  // namespace
 
 TEST_CASE("a wrong third derivative is found", "[ops]") {
   const Differentiated d{{normal({3}, 1).requires_grad_()},
