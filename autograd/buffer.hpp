@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <memory>
 #include <utility>
-#include <xgrad/autograd/memory.hpp>
-#include <xgrad/autograd/sanitizers.hpp>
-#include <xgrad/autograd/shape.hpp>
+#include "memory.hpp"
+#include "sanitizers.hpp"
+#include "shape.hpp"
 
 namespace xgrad {
 

@@ -61,10 +61,10 @@
 // If a gradient is wrong, gradcheck(f, {x}).message says where and why: a missing factor, a wrong
 // sign, a transposed Jacobian, ...
 
-#include <xgrad/autograd/check/gradcheck.hpp>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/fused.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/xtensor.hpp>
+#include "check/gradcheck.hpp"
+#include "engine.hpp"
+#include "error.hpp"
+#include "fused.hpp"
+#include "ops.hpp"
+#include "ops/elementwise.hpp"
+#include "xtensor.hpp"

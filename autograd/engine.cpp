@@ -1,14 +1,14 @@
-#include <xgrad/autograd/engine.hpp>
+#include "engine.hpp"
 
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/fork.hpp>
-#include <xgrad/autograd/kernels/elementwise.hpp>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "fail.hpp"
+#include "fork.hpp"
+#include "kernels/elementwise.hpp"
+#include "mode.hpp"
+#include "ops.hpp"
 
 namespace xgrad {
 

@@ -10,9 +10,9 @@
 #include <memory>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "error.hpp"
+#include "graph.hpp"
+#include "tensor.hpp"
 
 namespace xgrad {
 

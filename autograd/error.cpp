@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <xgrad/autograd/error.hpp>
+#include "error.hpp"
 
 namespace xgrad {
 namespace {

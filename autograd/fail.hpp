@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/error.hpp>
+#include "error.hpp"
 
 namespace xgrad {
 

@@ -7,7 +7,7 @@
 
 #include <concepts>
 #include <string>
-#include <xgrad/autograd/ops.hpp>
+#include "ops.hpp"
 
 template <class T>
 requires(std::same_as<T, xgrad::Tensor> || std::same_as<T, xgrad::Indices> ||

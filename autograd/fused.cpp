@@ -1,8 +1,8 @@
-#include <xgrad/autograd/fused.hpp>
+#include "fused.hpp"
 
 #include <vector>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/kernels/elementwise.hpp>
+#include "engine.hpp"
+#include "kernels/elementwise.hpp"
 
 namespace xgrad::detail {
 

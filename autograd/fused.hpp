@@ -13,7 +13,7 @@
 #include <array>
 #include <functional>
 #include <span>
-#include <xgrad/autograd/graph.hpp>
+#include "graph.hpp"
 
 namespace xgrad {
 

@@ -1,7 +1,7 @@
-#include <xgrad/autograd/graph.hpp>
+#include "graph.hpp"
 
 #include <algorithm>
-#include <xgrad/autograd/fail.hpp>
+#include "fail.hpp"
 
 namespace xgrad {
 

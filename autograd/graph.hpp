@@ -20,9 +20,9 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "mode.hpp"
+#include "tensor.hpp"
+#include "trace.hpp"
 
 namespace xgrad {
 

@@ -1,4 +1,4 @@
-#include <xgrad/autograd/memory.hpp>
+#include "memory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,9 +11,9 @@
 #include <new>
 #include <string_view>
 #include <type_traits>
-#include <xgrad/autograd/fork.hpp>
-#include <xgrad/autograd/per_thread.hpp>
-#include <xgrad/autograd/sanitizers.hpp>
+#include "fork.hpp"
+#include "per_thread.hpp"
+#include "sanitizers.hpp"
 
 namespace xgrad {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <xgrad/autograd/tensor.hpp>
+#include "tensor.hpp"
 
 namespace xgrad {
 

@@ -27,10 +27,10 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include <xgrad/autograd/ops/factories.hpp>
-#include <xgrad/autograd/ops/network.hpp>
-#include <xgrad/autograd/ops/shape.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "ops/factories.hpp"
+#include "ops/network.hpp"
+#include "ops/shape.hpp"
+#include "tensor.hpp"
 
 namespace xgrad {
 
@@ -316,5 +316,5 @@ std::ostream& operator<<(std::ostream& out, const Mask& x);
 
 }  // namespace xgrad
 
-#include <xgrad/autograd/ops/indices.hpp>
-#include <xgrad/autograd/ops/operators.hpp>
+#include "ops/indices.hpp"
+#include "ops/operators.hpp"

@@ -1,4 +1,4 @@
-#include <xgrad/autograd/per_thread.hpp>
+#include "per_thread.hpp"
 
 #include <pthread.h>
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <functional>
 #include <ostream>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "engine.hpp"
+#include "fail.hpp"
+#include "ops.hpp"
 
 namespace xgrad {
 

@@ -1,4 +1,4 @@
-#include <xgrad/autograd/random.hpp>
+#include "random.hpp"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,9 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/erf.hpp>
-#include <xgrad/autograd/kernels/simd.hpp>
+#include "fail.hpp"
+#include "kernels/erf.hpp"
+#include "kernels/simd.hpp"
 
 namespace xgrad {
 

@@ -1,13 +1,13 @@
-#include <xgrad/autograd/recompute.hpp>
+#include "recompute.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/random.hpp>
+#include "engine.hpp"
+#include "fail.hpp"
+#include "random.hpp"
 
 namespace xgrad {
 namespace {

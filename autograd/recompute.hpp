@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include "tensor.hpp"
 
 namespace xgrad {
 

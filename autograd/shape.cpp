@@ -1,10 +1,10 @@
-#include <xgrad/autograd/shape.hpp>
+#include "shape.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <xgrad/autograd/fail.hpp>
+#include "fail.hpp"
 
 namespace xgrad {
 

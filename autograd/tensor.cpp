@@ -1,4 +1,4 @@
-#include <xgrad/autograd/tensor.hpp>
+#include "tensor.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,11 +9,11 @@
 #include <new>
 #include <numeric>
 #include <vector>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/copy.hpp>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "engine.hpp"
+#include "fail.hpp"
+#include "kernels/copy.hpp"
+#include "mode.hpp"
+#include "ops.hpp"
 
 namespace xgrad {
 
@@ -424,7 +424,7 @@ Tensor scalar(double value, DType dtype) { return filled(Shape{}, value, dtype);
 
 // ---- members that are functions of ops.hpp ----
 
-#include <xgrad/autograd/members_defined.inc>
+#include "members_defined.inc"
 
 template <class X>
 static X matrix_transpose(const X& x) {

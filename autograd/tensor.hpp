@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/buffer.hpp>
-#include <xgrad/autograd/error.hpp>
+#include "buffer.hpp"
+#include "error.hpp"
 
 namespace xt {
 template <class E>
@@ -160,7 +160,7 @@ class DiscreteTensor {
   T item() const;  ///< the only element; ShapeError if there are more or none
 
   // ---- as members of Tensor: scripts/members makes these from ops/indices.hpp ----
-#include <xgrad/autograd/discrete_members_declared.inc>
+#include "discrete_members_declared.inc"
   DiscreteTensor t() const;
   DiscreteTensor operator[](Dim index) const;
   DiscreteTensor operator[](const Slice& slice) const;
@@ -295,7 +295,7 @@ class Tensor {
   void check_updatable() const;  ///< GraphError unless this is a leaf
 
   // ---- ops as members, x.softmax(-1): scripts/members makes these from ops.hpp ----
-#include <xgrad/autograd/members_declared.inc>
+#include "members_declared.inc"
   template <std::floating_point F>
   std::vector<Tensor> split(F, Dim = 0) const = delete;  // it would be truncated
   template <std::size_t N, std::floating_point F>

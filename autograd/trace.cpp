@@ -1,4 +1,4 @@
-#include <xgrad/autograd/trace.hpp>
+#include "trace.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,10 +9,10 @@
 #include <map>
 #include <mutex>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/fork.hpp>
-#include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/per_thread.hpp>
+#include "fail.hpp"
+#include "fork.hpp"
+#include "graph.hpp"
+#include "per_thread.hpp"
 
 namespace xgrad {
 

@@ -19,8 +19,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "mode.hpp"
+#include "tensor.hpp"
 
 namespace xgrad {
 

@@ -1,9 +1,9 @@
-#include <xgrad/autograd/update_formula.hpp>
+#include "update_formula.hpp"
 
 #include <algorithm>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/elementwise.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "fail.hpp"
+#include "kernels/elementwise.hpp"
+#include "trace.hpp"
 
 namespace xgrad {
 

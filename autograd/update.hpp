@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include "tensor.hpp"
 
 namespace xgrad {
 

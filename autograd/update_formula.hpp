@@ -7,8 +7,8 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <xgrad/autograd/kernels/simd.hpp>
-#include <xgrad/autograd/update.hpp>
+#include "kernels/simd.hpp"
+#include "update.hpp"
 
 namespace xgrad {
 namespace detail {

@@ -4,7 +4,7 @@
 // xtensor's versions.
 
 #if defined(__aarch64__) && defined(XTENSOR_USE_XSIMD)
-#include <xgrad/autograd/kernels/simd.hpp>  // before xtensor's xsimd
+#include "kernels/simd.hpp"  // before xtensor's xsimd
 #endif
 #if __has_include(<xtensor/containers/xadapt.hpp>)
 #include <xtensor/containers/xadapt.hpp>
@@ -49,7 +49,7 @@ struct xt::detail::xtype_for_shape<xt::dynamic_shape<std::size_t>> {
 #include <memory>
 #include <type_traits>
 #include <utility>
-#include <xgrad/autograd/tensor.hpp>
+#include "tensor.hpp"
 
 namespace xgrad {
 

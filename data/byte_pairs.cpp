@@ -1,4 +1,4 @@
-#include <xgrad/data/byte_pairs.hpp>
+#include "byte_pairs.hpp"
 
 #include <utf8.h>
 
@@ -11,9 +11,9 @@
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/data/characters.hpp>
-#include <xgrad/data/merge_pairs.hpp>
+#include "../autograd/fail.hpp"
+#include "characters.hpp"
+#include "merge_pairs.hpp"
 
 namespace xgrad::text {
 

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/shape.hpp>
-#include <xgrad/data/characters.hpp>
-#include <xgrad/data/pre_tokenizer.hpp>
+#include "../autograd/shape.hpp"
+#include "characters.hpp"
+#include "pre_tokenizer.hpp"
 
 namespace xgrad::text {
 

@@ -1,4 +1,4 @@
-#include <xgrad/data/characters.hpp>
+#include "characters.hpp"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <functional>
 #include <new>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/memory.hpp>
-#include <xgrad/data/text.hpp>
+#include "../autograd/fail.hpp"
+#include "../autograd/memory.hpp"
+#include "text.hpp"
 
 namespace xgrad::text {
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
-#include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/shape.hpp>
+#include "../autograd/error.hpp"
+#include "../autograd/shape.hpp"
 
 namespace xgrad::text {
 

@@ -8,8 +8,8 @@
 #include <cctype>
 #include <iterator>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/data/pre_tokenizer.hpp>
+#include "../autograd/fail.hpp"
+#include "pre_tokenizer.hpp"
 
 static_assert(PCRE2_MAJOR > 10 || PCRE2_MINOR >= 40, "xgrad needs PCRE2 10.40 or newer");
 

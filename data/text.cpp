@@ -1,4 +1,4 @@
-#include <xgrad/data/text.hpp>
+#include "text.hpp"
 
 #include <utf8.h>
 
@@ -10,7 +10,7 @@
 #include <iterator>
 #include <limits>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
+#include "../autograd/fail.hpp"
 
 namespace xgrad::text {
 

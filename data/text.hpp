@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/data/characters.hpp>
+#include "../autograd/random.hpp"
+#include "../autograd/tensor.hpp"
+#include "characters.hpp"
 
 namespace xgrad::text {
 

@@ -1,4 +1,4 @@
-#include <xgrad/io/adapters.hpp>
+#include "adapters.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,11 @@
 #include <set>
 #include <string_view>
 #include <vector>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/io/checkpoint.hpp>
-#include <xgrad/io/pretrained.hpp>
+#include "../autograd/fail.hpp"
+#include "../autograd/mode.hpp"
+#include "../autograd/ops.hpp"
+#include "checkpoint.hpp"
+#include "pretrained.hpp"
 
 namespace xgrad::io {
 

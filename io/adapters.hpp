@@ -9,8 +9,8 @@
 
 #include <string>
 #include <vector>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/gpt.hpp>
+#include "../autograd/random.hpp"
+#include "../nn/gpt.hpp"
 
 namespace xgrad::io {
 

@@ -1,4 +1,4 @@
-#include <xgrad/io/checkpoint.hpp>
+#include "checkpoint.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
+#include "../autograd/fail.hpp"
 
 namespace xgrad::io::detail {
 

@@ -7,11 +7,11 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/io/json.hpp>
-#include <xgrad/io/safetensors.hpp>
-#include <xgrad/nn/module.hpp>
-#include <xgrad/optim/optimizer.hpp>
+#include "../autograd/random.hpp"
+#include "../nn/module.hpp"
+#include "../optim/optimizer.hpp"
+#include "json.hpp"
+#include "safetensors.hpp"
 
 namespace xgrad::io {
 

@@ -1,4 +1,4 @@
-#include <xgrad/io/file.hpp>
+#include "file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <new>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
+#include "../autograd/fail.hpp"
 
 namespace xgrad::io {
 

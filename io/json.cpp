@@ -1,11 +1,11 @@
-#include <xgrad/io/json.hpp>
+#include "json.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <type_traits>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/file.hpp>
+#include "../autograd/fail.hpp"
+#include "file.hpp"
 
 // nlohmann-json parses and prints; arrays and objects are ours, because its own allocate memory
 // when they are destroyed, and end the program if there is none.

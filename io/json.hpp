@@ -14,8 +14,8 @@
 #include <utility>
 #include <variant>
 #include <vector>
-#include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "../autograd/error.hpp"
+#include "../autograd/trace.hpp"
 
 namespace xgrad::io {
 

@@ -1,4 +1,4 @@
-#include <xgrad/io/pretrained.hpp>
+#include "pretrained.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,13 +10,13 @@
 #include <set>
 #include <string_view>
 #include <vector>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/io/checkpoint.hpp>
-#include <xgrad/io/file.hpp>
-#include <xgrad/nn/init.hpp>
+#include "../autograd/check/describe.hpp"
+#include "../autograd/fail.hpp"
+#include "../autograd/mode.hpp"
+#include "../autograd/ops.hpp"
+#include "../nn/init.hpp"
+#include "checkpoint.hpp"
+#include "file.hpp"
 
 namespace xgrad::io {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <xgrad/io/json.hpp>
-#include <xgrad/nn/gpt.hpp>
+#include "../nn/gpt.hpp"
+#include "json.hpp"
 
 namespace xgrad::io {
 

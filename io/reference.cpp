@@ -1,11 +1,11 @@
-#include <xgrad/io/reference.hpp>
+#include "reference.hpp"
 
 #include <map>
 #include <optional>
 #include <sstream>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/safetensors.hpp>
+#include "../autograd/fail.hpp"
+#include "safetensors.hpp"
 
 namespace xgrad::io {
 

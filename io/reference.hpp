@@ -12,7 +12,7 @@
 //   std::cout << compare(block, reference).message << '\n';
 
 #include <string>
-#include <xgrad/autograd/check/compare.hpp>
+#include "../autograd/check/compare.hpp"
 
 namespace xgrad::io {
 

@@ -1,4 +1,4 @@
-#include <xgrad/io/safetensors.hpp>
+#include "safetensors.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,9 +13,9 @@
 #include <utility>
 #include <variant>
 #include <vector>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/file.hpp>
-#include <xgrad/io/json.hpp>
+#include "../autograd/fail.hpp"
+#include "file.hpp"
+#include "json.hpp"
 
 namespace xgrad::io {
 

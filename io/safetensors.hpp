@@ -21,8 +21,8 @@
 #include <optional>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/io/file.hpp>
+#include "../autograd/tensor.hpp"
+#include "file.hpp"
 
 namespace xgrad::io {
 

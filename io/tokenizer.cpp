@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/data/text.hpp>
-#include <xgrad/io/file.hpp>
-#include <xgrad/io/tokenizer.hpp>
+#include "../autograd/fail.hpp"
+#include "../data/text.hpp"
+#include "file.hpp"
+#include "tokenizer.hpp"
 
 namespace xgrad::io {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-#include <xgrad/data/byte_pairs.hpp>
-#include <xgrad/io/json.hpp>
+#include "../data/byte_pairs.hpp"
+#include "json.hpp"
 
 namespace xgrad::io {
 

@@ -1,4 +1,4 @@
-#include <xgrad/nn/attention.hpp>
+#include "attention.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,10 +7,10 @@
 #include <limits>
 #include <numbers>
 #include <vector>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/nn/init.hpp>
+#include "../autograd/fail.hpp"
+#include "../autograd/graph.hpp"
+#include "../autograd/ops.hpp"
+#include "init.hpp"
 
 namespace xgrad::nn {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <variant>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/nn/layers.hpp>
+#include "../autograd/tensor.hpp"
+#include "layers.hpp"
 
 namespace xgrad::nn {
 

@@ -1,4 +1,4 @@
-#include <xgrad/nn/check.hpp>
+#include "check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
-#include <xgrad/autograd/check/function_checks.hpp>
-#include <xgrad/autograd/check/probe.hpp>
-#include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/random.hpp>
+#include "../autograd/check/function_checks.hpp"
+#include "../autograd/check/probe.hpp"
+#include "../autograd/check/same_draws.hpp"
+#include "../autograd/fail.hpp"
+#include "../autograd/mode.hpp"
+#include "../autograd/ops.hpp"
+#include "../autograd/random.hpp"
 
 namespace xgrad::nn::detail {
 

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <type_traits>
 #include <vector>
-#include <xgrad/autograd/check/explain.hpp>
-#include <xgrad/autograd/check/gradcheck.hpp>
-#include <xgrad/nn/module.hpp>
+#include "../autograd/check/explain.hpp"
+#include "../autograd/check/gradcheck.hpp"
+#include "module.hpp"
 
 namespace xgrad::nn {
 

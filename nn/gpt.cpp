@@ -1,4 +1,4 @@
-#include <xgrad/nn/gpt.hpp>
+#include "gpt.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,12 +8,12 @@
 #include <span>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/trace.hpp>
-#include <xgrad/nn/init.hpp>
+#include "../autograd/fail.hpp"
+#include "../autograd/mode.hpp"
+#include "../autograd/ops.hpp"
+#include "../autograd/random.hpp"
+#include "../autograd/trace.hpp"
+#include "init.hpp"
 
 namespace xgrad::nn {
 

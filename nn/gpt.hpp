@@ -8,10 +8,10 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/nn/attention.hpp>
-#include <xgrad/nn/layers.hpp>
-#include <xgrad/nn/module.hpp>
+#include "../autograd/tensor.hpp"
+#include "attention.hpp"
+#include "layers.hpp"
+#include "module.hpp"
 
 namespace xgrad::nn {
 

@@ -1,10 +1,10 @@
-#include <xgrad/nn/init.hpp>
+#include "init.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
+#include "../autograd/fail.hpp"
 
 namespace xgrad::nn::init {
 

@@ -3,8 +3,8 @@
 //
 // Each takes a handle, changes its Tensor's value as update() does and returns the handle.
 
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "../autograd/random.hpp"
+#include "../autograd/tensor.hpp"
 
 namespace xgrad::nn::init {
 

@@ -1,17 +1,17 @@
 // Layers that are little more than their parameters and one op, and LoRA.
 
-#include <xgrad/nn/layers.hpp>
+#include "layers.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 #include <set>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/init.hpp>
+#include "../autograd/fail.hpp"
+#include "../autograd/mode.hpp"
+#include "../autograd/ops.hpp"
+#include "../autograd/random.hpp"
+#include "init.hpp"
 
 namespace xgrad::nn {
 

@@ -13,10 +13,10 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/nn/module.hpp>
+#include "../autograd/ops.hpp"
+#include "../autograd/random.hpp"
+#include "../autograd/tensor.hpp"
+#include "module.hpp"
 
 namespace xgrad::nn {
 

@@ -1,4 +1,4 @@
-#include <xgrad/nn/module.hpp>
+#include "module.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "../autograd/check/describe.hpp"
+#include "../autograd/engine.hpp"
+#include "../autograd/fail.hpp"
+#include "../autograd/ops.hpp"
 
 namespace xgrad::nn::detail {
 

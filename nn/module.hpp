@@ -24,8 +24,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/ops/matmul.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "../autograd/ops/matmul.hpp"
+#include "../autograd/tensor.hpp"
 
 namespace xgrad::nn {
 

@@ -1,11 +1,11 @@
-#include <xgrad/nn/recurrent.hpp>
+#include "recurrent.hpp"
 
 #include <cmath>
 #include <functional>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/init.hpp>
+#include "../autograd/fail.hpp"
+#include "../autograd/ops.hpp"
+#include "../autograd/random.hpp"
+#include "init.hpp"
 
 namespace xgrad::nn {
 

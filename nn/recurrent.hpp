@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include "../autograd/tensor.hpp"
 
 namespace xgrad::nn {
 

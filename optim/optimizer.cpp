@@ -1,4 +1,4 @@
-#include <xgrad/optim/optimizer.hpp>
+#include "optimizer.hpp"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "../autograd/fail.hpp"
+#include "../autograd/mode.hpp"
+#include "../autograd/ops.hpp"
 
 namespace xgrad::optim {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
-#include <xgrad/autograd/update.hpp>
+#include "../autograd/update.hpp"
 
 namespace xgrad::optim {
 

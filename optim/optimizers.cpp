@@ -1,4 +1,4 @@
-#include <xgrad/optim/optimizers.hpp>
+#include "optimizers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,11 @@
 #include <span>
 #include <tuple>
 #include <unordered_set>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/threads.hpp>
-#include <xgrad/autograd/trace.hpp>
-#include <xgrad/autograd/update_formula.hpp>
+#include "../autograd/fail.hpp"
+#include "../autograd/ops.hpp"
+#include "../autograd/threads.hpp"
+#include "../autograd/trace.hpp"
+#include "../autograd/update_formula.hpp"
 
 namespace xgrad::optim {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/optim/optimizer.hpp>
+#include "../autograd/tensor.hpp"
+#include "optimizer.hpp"
 
 namespace xgrad::optim {
 

@@ -7,16 +7,15 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/io/json.hpp>
-#include <xgrad/nn/gpt.hpp>
-#include <xgrad/pages/svg.hpp>
-
+#include "../autograd/check/describe.hpp"
+#include "../autograd/fail.hpp"
+#include "../autograd/ops.hpp"
+#include "../io/json.hpp"
+#include "../nn/gpt.hpp"
 #include "assets.hpp"
 #include "attention_parts.hpp"
 #include "page.hpp"
+#include "svg.hpp"
 
 namespace xgrad::pages {
 namespace {

@@ -22,8 +22,8 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/pages/page.hpp>
+#include "../autograd/tensor.hpp"
+#include "page.hpp"
 
 namespace xgrad::pages {
 

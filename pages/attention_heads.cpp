@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/ops.hpp>
-
+#include "../autograd/check/describe.hpp"
+#include "../autograd/ops.hpp"
 #include "attention_parts.hpp"
 
 namespace xgrad::pages {

@@ -5,10 +5,9 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/check/differences.hpp>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/autograd/trace.hpp>
-
+#include "../autograd/check/differences.hpp"
+#include "../autograd/tensor.hpp"
+#include "../autograd/trace.hpp"
 #include "attention.hpp"
 
 namespace xgrad::pages {

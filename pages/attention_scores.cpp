@@ -5,10 +5,9 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-
+#include "../autograd/check/describe.hpp"
+#include "../autograd/fail.hpp"
+#include "../autograd/ops.hpp"
 #include "attention_parts.hpp"
 
 namespace xgrad::pages {

@@ -6,12 +6,11 @@
 #include <cmath>
 #include <map>
 #include <string_view>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/trace.hpp>
-
+#include "../autograd/check/describe.hpp"
+#include "../autograd/engine.hpp"
+#include "../autograd/fail.hpp"
+#include "../autograd/ops.hpp"
+#include "../autograd/trace.hpp"
 #include "attention.hpp"
 #include "attention_parts.hpp"
 

@@ -6,8 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <xgrad/autograd/fail.hpp>
-
+#include "../autograd/fail.hpp"
 #include "assets.hpp"
 
 namespace xgrad::pages {

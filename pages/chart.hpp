@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
-#include <xgrad/pages/page.hpp>
-#include <xgrad/pages/svg.hpp>
+#include "../autograd/tensor.hpp"
+#include "page.hpp"
+#include "svg.hpp"
 
 namespace xgrad::pages {
 

@@ -1,4 +1,4 @@
-#include <xgrad/pages/graph.hpp>
+#include "graph.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <map>
 #include <regex>
 #include <set>
-#include <xgrad/autograd/ops/rules.hpp>
-#include <xgrad/pages/assets.hpp>
-#include <xgrad/pages/graph_numbers.hpp>
-#include <xgrad/pages/page.hpp>
+#include "../autograd/ops/rules.hpp"
+#include "assets.hpp"
+#include "graph_numbers.hpp"
+#include "page.hpp"
 
 namespace xgrad::pages {
 namespace {

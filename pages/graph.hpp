@@ -17,7 +17,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include "../autograd/tensor.hpp"
 
 namespace xgrad::pages {
 

@@ -1,4 +1,4 @@
-#include <xgrad/pages/graph_check.hpp>
+#include "graph_check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,10 +13,10 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/check/probe.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/pages/graph_numbers.hpp>
+#include "../autograd/check/describe.hpp"
+#include "../autograd/check/probe.hpp"
+#include "../autograd/ops.hpp"
+#include "graph_numbers.hpp"
 
 namespace xgrad::pages::detail {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <optional>
 #include <vector>
-#include <xgrad/autograd/trace.hpp>
-#include <xgrad/pages/graph.hpp>
+#include "../autograd/trace.hpp"
+#include "graph.hpp"
 
 namespace xgrad::pages::detail {
 

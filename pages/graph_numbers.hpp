@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/check/describe.hpp>
+#include "../autograd/check/describe.hpp"
 
 namespace xgrad::pages::detail {
 

@@ -8,12 +8,12 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/pages/graph.hpp>
-#include <xgrad/pages/graph_check.hpp>
+#include "../autograd/check/describe.hpp"
+#include "../autograd/engine.hpp"
+#include "../autograd/fail.hpp"
+#include "../autograd/ops.hpp"
+#include "graph.hpp"
+#include "graph_check.hpp"
 
 namespace xgrad::pages {
 namespace {

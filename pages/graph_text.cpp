@@ -7,11 +7,11 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/pages/graph.hpp>
-#include <xgrad/pages/graph_numbers.hpp>
+#include "../autograd/check/describe.hpp"
+#include "../autograd/error.hpp"
+#include "../autograd/fail.hpp"
+#include "graph.hpp"
+#include "graph_numbers.hpp"
 
 namespace xgrad::pages {
 namespace detail {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <map>
 #include <string_view>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/pages/chart.hpp>
+#include "../autograd/check/describe.hpp"
+#include "../autograd/fail.hpp"
+#include "chart.hpp"
 
 namespace xgrad::pages {
 namespace {

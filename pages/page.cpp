@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/file.hpp>
-#include <xgrad/pages/svg.hpp>
-
+#include "../autograd/fail.hpp"
+#include "../io/file.hpp"
 #include "assets.hpp"
+#include "svg.hpp"
 
 namespace xgrad::pages {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include <xgrad/autograd/error.hpp>
-#include <xgrad/io/json.hpp>
+#include "../autograd/error.hpp"
+#include "../io/json.hpp"
 
 namespace xgrad::pages {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <xgrad/pages/chart.hpp>
+#include "chart.hpp"
 
 namespace xgrad::pages {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/io/file.hpp>
-#include <xgrad/pages/svg.hpp>
+#include "../autograd/fail.hpp"
+#include "../io/file.hpp"
+#include "svg.hpp"
 
 namespace xgrad::pages {
 namespace {

@@ -1,14 +1,14 @@
-#include <xgrad/parallel/shards.hpp>
+#include "shards.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/mode.hpp>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/threads.hpp>
-#include <xgrad/autograd/update.hpp>
+#include "../autograd/engine.hpp"
+#include "../autograd/fail.hpp"
+#include "../autograd/mode.hpp"
+#include "../autograd/random.hpp"
+#include "../autograd/threads.hpp"
+#include "../autograd/update.hpp"
 
 namespace xgrad::parallel {
 namespace {

@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "../autograd/engine.hpp"
+#include "../autograd/ops.hpp"
 
 namespace xgrad::parallel {
 

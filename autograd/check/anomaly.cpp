@@ -1,13 +1,13 @@
-#include <xgrad/autograd/check/anomaly.hpp>
+#include "anomaly.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "../fail.hpp"
+#include "../graph.hpp"
+#include "../ops.hpp"
+#include "../trace.hpp"
 
 namespace xgrad {
 namespace {

@@ -18,9 +18,9 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/error.hpp>
-#include <xgrad/autograd/mode.hpp>
+#include "../error.hpp"
+#include "../mode.hpp"
+#include "describe.hpp"
 
 namespace xgrad {
 

@@ -1,4 +1,4 @@
-#include <xgrad/autograd/check/compare.hpp>
+#include "compare.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,12 +7,12 @@
 #include <cmath>
 #include <numeric>
 #include <set>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/check/op_check.hpp>
-#include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "../fail.hpp"
+#include "../ops.hpp"
+#include "../trace.hpp"
+#include "describe.hpp"
+#include "op_check.hpp"
+#include "same_draws.hpp"
 
 namespace xgrad {
 namespace {

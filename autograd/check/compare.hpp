@@ -18,8 +18,8 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/check/tensor_function.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "../trace.hpp"
+#include "tensor_function.hpp"
 
 namespace xgrad {
 

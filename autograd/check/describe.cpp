@@ -1,4 +1,4 @@
-#include <xgrad/autograd/check/describe.hpp>
+#include "describe.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <numbers>
 #include <numeric>
-#include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "../fail.hpp"
+#include "../ops.hpp"
+#include "same_draws.hpp"
 
 namespace xgrad {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include "../tensor.hpp"
 
 namespace xgrad {
 

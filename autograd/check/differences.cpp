@@ -1,4 +1,4 @@
-#include <xgrad/autograd/check/differences.hpp>
+#include "differences.hpp"
 
 #include <fmt/format.h>
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/check/gradcheck.hpp>
+#include "gradcheck.hpp"
 
 namespace xgrad::detail {
 

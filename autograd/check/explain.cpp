@@ -1,4 +1,4 @@
-#include <xgrad/autograd/check/explain.hpp>
+#include "explain.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,13 +7,13 @@
 #include <iterator>
 #include <set>
 #include <string_view>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/check/op_check.hpp>
-#include <xgrad/autograd/check/probe.hpp>
-#include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "../engine.hpp"
+#include "../fail.hpp"
+#include "../ops.hpp"
+#include "describe.hpp"
+#include "op_check.hpp"
+#include "probe.hpp"
+#include "same_draws.hpp"
 
 namespace xgrad {
 

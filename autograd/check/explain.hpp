@@ -19,8 +19,8 @@
 #include <optional>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/check/gradcheck.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "../tensor.hpp"
+#include "gradcheck.hpp"
 
 namespace xgrad {
 

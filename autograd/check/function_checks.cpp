@@ -1,17 +1,17 @@
-#include <xgrad/autograd/check/function_checks.hpp>
+#include "function_checks.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
 #include <vector>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/check/probe.hpp>
-#include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/random.hpp>
+#include "../engine.hpp"
+#include "../fail.hpp"
+#include "../ops.hpp"
+#include "../random.hpp"
+#include "describe.hpp"
+#include "probe.hpp"
+#include "same_draws.hpp"
 
 namespace xgrad {
 

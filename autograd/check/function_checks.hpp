@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/check/tensor_function.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "../tensor.hpp"
+#include "tensor_function.hpp"
 
 namespace xgrad {
 

@@ -1,4 +1,4 @@
-#include <xgrad/autograd/check/gradcheck.hpp>
+#include "gradcheck.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,13 +9,13 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
-#include <xgrad/autograd/check/op_check.hpp>
-#include <xgrad/autograd/check/probe.hpp>
-#include <xgrad/autograd/check/same_draws.hpp>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "../engine.hpp"
+#include "../fail.hpp"
+#include "../ops.hpp"
+#include "../trace.hpp"
+#include "op_check.hpp"
+#include "probe.hpp"
+#include "same_draws.hpp"
 
 namespace xgrad {
 

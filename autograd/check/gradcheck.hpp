@@ -14,8 +14,8 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-#include <xgrad/autograd/check/tensor_function.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "../tensor.hpp"
+#include "tensor_function.hpp"
 
 namespace xgrad {
 

@@ -1,6 +1,6 @@
 // Reasons for a wrong Jacobian, and a GradcheckReport's contents as numbers, text and map.
 
-#include <xgrad/autograd/check/probe.hpp>
+#include "probe.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include <numeric>
 #include <optional>
 #include <span>
-#include <xgrad/autograd/fail.hpp>
+#include "../fail.hpp"
 
 namespace xgrad::detail {
 namespace {

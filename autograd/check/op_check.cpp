@@ -1,4 +1,4 @@
-#include <xgrad/autograd/check/op_check.hpp>
+#include "op_check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,11 +8,11 @@
 #include <exception>
 #include <memory>
 #include <numeric>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/random.hpp>
+#include "../engine.hpp"
+#include "../fail.hpp"
+#include "../ops.hpp"
+#include "../random.hpp"
+#include "describe.hpp"
 
 namespace xgrad::detail {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-#include <xgrad/autograd/check/explain.hpp>
-#include <xgrad/autograd/check/probe.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "../trace.hpp"
+#include "explain.hpp"
+#include "probe.hpp"
 
 namespace xgrad::detail {
 

@@ -1,13 +1,13 @@
-#include <xgrad/autograd/check/probe.hpp>
+#include "probe.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "../fail.hpp"
+#include "../ops.hpp"
+#include "../trace.hpp"
 
 namespace xgrad::detail {
 

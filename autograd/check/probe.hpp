@@ -22,10 +22,10 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/check/describe.hpp>
-#include <xgrad/autograd/check/differences.hpp>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/random.hpp>
+#include "../engine.hpp"
+#include "../random.hpp"
+#include "describe.hpp"
+#include "differences.hpp"
 
 namespace xgrad::detail {
 

@@ -3,9 +3,9 @@
 
 #include <string>
 #include <vector>
-#include <xgrad/autograd/check/tensor_function.hpp>
-#include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "../random.hpp"
+#include "../tensor.hpp"
+#include "tensor_function.hpp"
 
 namespace xgrad::detail {
 

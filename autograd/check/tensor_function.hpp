@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include "../tensor.hpp"
 
 namespace xgrad {
 

@@ -2,12 +2,12 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <xgrad/autograd/buffer.hpp>
-#include <xgrad/autograd/kernels/attention.hpp>
-#include <xgrad/autograd/kernels/gemm.hpp>
-#include <xgrad/autograd/kernels/lines.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/per_thread.hpp>
+#include "../buffer.hpp"
+#include "../per_thread.hpp"
+#include "attention.hpp"
+#include "gemm.hpp"
+#include "lines.hpp"
+#include "parallel.hpp"
 
 namespace xgrad::kernels {
 namespace {

@@ -1,11 +1,11 @@
-#include <xgrad/autograd/kernels/copy.hpp>
+#include "copy.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <xgrad/autograd/kernels/odometer.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
+#include "odometer.hpp"
+#include "parallel.hpp"
 
 namespace xgrad::kernels {
 namespace {

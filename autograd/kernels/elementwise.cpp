@@ -1,7 +1,7 @@
-#include <xgrad/autograd/kernels/elementwise.hpp>
+#include "elementwise.hpp"
 
 #include <atomic>
-#include <xgrad/autograd/kernels/lines.hpp>
+#include "lines.hpp"
 
 namespace xgrad::kernels {
 

@@ -5,10 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <utility>
-#include <xgrad/autograd/kernels/odometer.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/kernels/simd.hpp>
-#include <xgrad/autograd/shape.hpp>
+#include "../shape.hpp"
+#include "odometer.hpp"
+#include "parallel.hpp"
+#include "simd.hpp"
 
 namespace xgrad::kernels {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <xgrad/autograd/kernels/simd.hpp>
+#include "simd.hpp"
 
 namespace xgrad {
 

@@ -1,4 +1,4 @@
-#include <xgrad/autograd/kernels/gemm.hpp>
+#include "gemm.hpp"
 
 #include <dlfcn.h>
 
@@ -11,16 +11,16 @@
 #include <mutex>
 #include <string_view>
 #include <vector>
-#include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/kernels/simd.hpp>
-#include <xgrad/autograd/memory.hpp>
-#include <xgrad/autograd/per_thread.hpp>
+#include "../memory.hpp"
+#include "../per_thread.hpp"
+#include "parallel.hpp"
+#include "simd.hpp"
 
 // (a separate block, so that the formatter does not sort it)
 #include <xflens/cxxblas/cxxblas.cxx>
 // (as above)
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/threads.hpp>
+#include "../fail.hpp"
+#include "../threads.hpp"
 
 #if defined(__linux__)
 extern "C" {  // null with another BLAS

@@ -1,12 +1,12 @@
-#include <xgrad/autograd/kernels/index.hpp>
+#include "index.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <type_traits>
 #include <vector>
-#include <xgrad/autograd/kernels/odometer.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
+#include "odometer.hpp"
+#include "parallel.hpp"
 
 namespace xgrad::kernels {
 namespace {

@@ -4,7 +4,7 @@
 // replacements keep the last.
 
 #include <cstdint>
-#include <xgrad/autograd/kernels/odometer.hpp>
+#include "odometer.hpp"
 
 namespace xgrad::kernels {
 

@@ -29,9 +29,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <xgrad/autograd/kernels/odometer.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/kernels/simd.hpp>
+#include "odometer.hpp"
+#include "parallel.hpp"
+#include "simd.hpp"
 
 namespace xgrad::kernels {
 

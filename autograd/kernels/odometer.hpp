@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <span>
 #include <vector>
-#include <xgrad/autograd/buffer.hpp>
-#include <xgrad/autograd/shape.hpp>
+#include "../buffer.hpp"
+#include "../shape.hpp"
 
 namespace xgrad::kernels {
 

@@ -1,4 +1,4 @@
-#include <xgrad/autograd/kernels/parallel.hpp>
+#include "parallel.hpp"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -13,9 +13,9 @@
 #include <thread>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/fork.hpp>
-#include <xgrad/autograd/threads.hpp>
+#include "../fail.hpp"
+#include "../fork.hpp"
+#include "../threads.hpp"
 
 namespace xgrad {
 namespace {

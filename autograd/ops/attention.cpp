@@ -2,15 +2,15 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/fused.hpp>
-#include <xgrad/autograd/kernels/attention.hpp>
-#include <xgrad/autograd/kernels/elementwise.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/ops/matmul.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
-#include <xgrad/autograd/random.hpp>
+#include "../fail.hpp"
+#include "../fused.hpp"
+#include "../kernels/attention.hpp"
+#include "../kernels/elementwise.hpp"
+#include "../ops.hpp"
+#include "../random.hpp"
+#include "elementwise.hpp"
+#include "matmul.hpp"
+#include "rules.hpp"
 
 namespace xgrad::detail {
 

@@ -6,10 +6,10 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/lines.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
+#include "../fail.hpp"
+#include "../kernels/lines.hpp"
+#include "elementwise.hpp"
+#include "rules.hpp"
 
 namespace xgrad {
 

@@ -1,14 +1,14 @@
 // Elementwise ops.  Each derivative is one formula, for SIMD registers and for Tensors (simd.hpp).
 
-#include <xgrad/autograd/ops/elementwise.hpp>
+#include "elementwise.hpp"
 
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/erf.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
-#include <xgrad/autograd/trace.hpp>
+#include "../fail.hpp"
+#include "../kernels/erf.hpp"
+#include "../trace.hpp"
+#include "rules.hpp"
 
 namespace xgrad {
 

@@ -9,12 +9,12 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <xgrad/autograd/buffer.hpp>
-#include <xgrad/autograd/fused.hpp>
-#include <xgrad/autograd/kernels/elementwise.hpp>
-#include <xgrad/autograd/kernels/odometer.hpp>
-#include <xgrad/autograd/kernels/simd.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "../buffer.hpp"
+#include "../fused.hpp"
+#include "../kernels/elementwise.hpp"
+#include "../kernels/odometer.hpp"
+#include "../kernels/simd.hpp"
+#include "../ops.hpp"
 
 namespace xgrad::detail {
 

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/erf.hpp>
-#include <xgrad/autograd/kernels/simd.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
+#include "../fail.hpp"
+#include "../kernels/erf.hpp"
+#include "../kernels/simd.hpp"
+#include "elementwise.hpp"
+#include "rules.hpp"
 
 #define XGRAD_USE_a Uses::A
 #define XGRAD_USE_b Uses::B

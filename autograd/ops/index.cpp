@@ -1,13 +1,13 @@
-#include <xgrad/autograd/ops/index.hpp>
+#include "index.hpp"
 
 #include <algorithm>
 #include <numeric>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/fused.hpp>
-#include <xgrad/autograd/kernels/index.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
+#include "../fail.hpp"
+#include "../fused.hpp"
+#include "../kernels/index.hpp"
+#include "../ops.hpp"
+#include "elementwise.hpp"
+#include "rules.hpp"
 
 namespace xgrad::detail {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/tensor.hpp>
+#include "../ops.hpp"
+#include "../tensor.hpp"
 
 namespace xgrad::detail {
 

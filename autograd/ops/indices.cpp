@@ -1,17 +1,17 @@
 // Ops of Indices and Masks, and Tensor ops that take a Mask.
 
-#include <xgrad/autograd/ops/indices.hpp>
+#include "indices.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/index.hpp>
-#include <xgrad/autograd/kernels/odometer.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/ops/index.hpp>
-#include <xgrad/autograd/ops/reduced.hpp>
-#include <xgrad/autograd/random.hpp>
+#include "../fail.hpp"
+#include "../kernels/index.hpp"
+#include "../kernels/odometer.hpp"
+#include "../random.hpp"
+#include "elementwise.hpp"
+#include "index.hpp"
+#include "reduced.hpp"
 
 namespace xgrad {
 
@@ -268,7 +268,7 @@ DiscreteTensor<T> masked_select(const DiscreteTensor<T>& x, const Mask& mask) {
   return elements_by_mask(x, mask);
 }
 
-#include <xgrad/autograd/ops/discrete_ops_instantiated.inc>
+#include "discrete_ops_instantiated.inc"
 
 // Indices computed from Indices, Masks and Tensors, element by element.
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <vector>
-#include <xgrad/autograd/ops.hpp>
+#include "../ops.hpp"
 
 namespace xgrad {
 
@@ -166,6 +166,6 @@ template <class T>
 DiscreteTensor<T> DiscreteTensor<T>::operator[](const Slice& part) const {
   return slice(0, part.start, part.end, part.step);
 }
-#include <xgrad/autograd/ops/discrete_members_defined.inc>
+#include "discrete_members_defined.inc"
 
 }  // namespace xgrad

@@ -6,14 +6,14 @@
 #include <array>
 #include <functional>
 #include <numeric>
-#include <xgrad/autograd/engine.hpp>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/fused.hpp>
-#include <xgrad/autograd/kernels/lines.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
-#include <xgrad/autograd/random.hpp>
+#include "../engine.hpp"
+#include "../fail.hpp"
+#include "../fused.hpp"
+#include "../kernels/lines.hpp"
+#include "../ops.hpp"
+#include "../random.hpp"
+#include "elementwise.hpp"
+#include "rules.hpp"
 
 namespace xgrad::targets {
 

@@ -1,7 +1,7 @@
 // Matrix products.  All are one op, product(), whose derivative is made of the same op.
 
-#include <xgrad/autograd/fused.hpp>
-#include <xgrad/autograd/ops/matmul.hpp>
+#include "../fused.hpp"
+#include "matmul.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,13 +9,13 @@
 #include <numeric>
 #include <span>
 #include <utility>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/gemm.hpp>
-#include <xgrad/autograd/kernels/odometer.hpp>
-#include <xgrad/autograd/kernels/parallel.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/ops/index.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
+#include "../fail.hpp"
+#include "../kernels/gemm.hpp"
+#include "../kernels/odometer.hpp"
+#include "../kernels/parallel.hpp"
+#include "elementwise.hpp"
+#include "index.hpp"
+#include "rules.hpp"
 
 namespace xgrad {
 

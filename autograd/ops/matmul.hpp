@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include "../tensor.hpp"
 
 namespace xgrad::detail {
 

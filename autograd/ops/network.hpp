@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <type_traits>
-#include <xgrad/autograd/tensor.hpp>
+#include "../tensor.hpp"
 
 namespace xgrad {
 

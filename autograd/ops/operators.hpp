@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/ops.hpp>
+#include "../ops.hpp"
 
 namespace xgrad {
 

@@ -1,14 +1,14 @@
 // Random Tensors and Indices, in PyTorch's order of draws.
 
-#include <xgrad/autograd/random.hpp>
+#include "../random.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 #include <vector>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
+#include "../fail.hpp"
+#include "elementwise.hpp"
 
 namespace xgrad {
 namespace {

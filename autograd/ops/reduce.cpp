@@ -5,14 +5,14 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/fused.hpp>
-#include <xgrad/autograd/kernels/lines.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/elementwise.hpp>
-#include <xgrad/autograd/ops/reduced.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
-#include <xgrad/autograd/random.hpp>
+#include "../fail.hpp"
+#include "../fused.hpp"
+#include "../kernels/lines.hpp"
+#include "../ops.hpp"
+#include "../random.hpp"
+#include "elementwise.hpp"
+#include "reduced.hpp"
+#include "rules.hpp"
 
 namespace xgrad {
 

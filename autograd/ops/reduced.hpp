@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <vector>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/kernels/odometer.hpp>
-#include <xgrad/autograd/ops.hpp>
+#include "../fail.hpp"
+#include "../kernels/odometer.hpp"
+#include "../ops.hpp"
 
 namespace xgrad {
 

@@ -1,19 +1,19 @@
 // Ops that rearrange elements.  An op that uses each element once is a Selection: this file makes
 // it and checks the arguments.
 
-#include <xgrad/autograd/ops/shape.hpp>
+#include "shape.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/graph.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/index.hpp>
-#include <xgrad/autograd/ops/reduced.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
+#include "../fail.hpp"
+#include "../graph.hpp"
+#include "../ops.hpp"
+#include "index.hpp"
+#include "reduced.hpp"
+#include "rules.hpp"
 
 namespace xgrad {
 

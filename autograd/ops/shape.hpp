@@ -8,7 +8,7 @@
 #include <optional>
 #include <variant>
 #include <vector>
-#include <xgrad/autograd/tensor.hpp>
+#include "../tensor.hpp"
 
 namespace xgrad {
 

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <numeric>
-#include <xgrad/autograd/fail.hpp>
-#include <xgrad/autograd/fused.hpp>
-#include <xgrad/autograd/kernels/copy.hpp>
-#include <xgrad/autograd/ops.hpp>
-#include <xgrad/autograd/ops/index.hpp>
-#include <xgrad/autograd/ops/rules.hpp>
+#include "../fail.hpp"
+#include "../fused.hpp"
+#include "../kernels/copy.hpp"
+#include "../ops.hpp"
+#include "index.hpp"
+#include "rules.hpp"
 
 namespace xgrad::detail {
 
