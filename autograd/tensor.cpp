@@ -418,7 +418,7 @@ Indices arange_indices(Dim start, Dim end) {
   return a;
 }
 
-Indices arange_indices(std::int64_t end) { return arange_indices(0, end); }
+Indices arange_indices(Dim end) { return arange_indices(0, end); }
 
 Tensor scalar(double value, DType dtype) { return filled(Shape{}, value, dtype); }
 

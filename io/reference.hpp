@@ -1,6 +1,6 @@
 #pragma once
-// Runs of PyTorch as the reference of compare(), autograd/check/compare.hpp: who ports a module
-// finds the first value that differs.
+// A run of PyTorch can be the reference of compare() (autograd/check/compare.hpp), which then names
+// the first value of a ported module that differs.
 //
 //   # Python, with scripts/pytorch in the path
 //   from dump import dump

@@ -17,9 +17,7 @@
 
 namespace xgrad {
 
-namespace {
 using Event = Trace::Event;
-}
 
 // ---- parts of a function that its graph does not show ----
 
