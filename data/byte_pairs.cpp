@@ -470,10 +470,15 @@ std::string BytePairs::decode(const Ids& ids, bool skip_special_tokens) const {
 }
 
 std::size_t BytePairs::dropped_bytes(std::string_view utf8) const {
-  const auto dropped = [&](std::string_view text) {
-    return tables_->symbols(text, [](std::uint32_t) {});
+  std::size_t dropped = 0;
+  const auto count = [&](std::string_view text) {
+    dropped += tables_->symbols(text, [](std::uint32_t) {});
   };
-  return parts().characters ? dropped(tables_->marked(utf8, false)) : dropped(utf8);
+  const auto plain = [&](std::string_view text) {
+    parts().characters ? count(tables_->marked(text, false)) : count(text);
+  };
+  tables_->added[0].split(utf8, SpecialTokens::recognised, plain, [](std::uint32_t) {});
+  return dropped;
 }
 
 std::optional<std::int64_t> BytePairs::find(std::string_view text) const {

@@ -106,7 +106,8 @@ class BytePairs {
   /// The tokens of a text.  Bytes that are not UTF-8 become U+FFFD first (replace_invalid_utf8()).
   Ids encode(std::string_view utf8, SpecialTokens special = SpecialTokens::as_text) const;
 
-  /// The number of a text's bytes that encode() drops, because they have no tokens.
+  /// The number of a text's bytes that encode() drops, because they have no tokens; special tokens
+  /// are recognised.
   std::size_t dropped_bytes(std::string_view utf8) const;
 
   /// The bytes of ids, which may end within a character: Utf8Stream and replace_invalid_utf8() make

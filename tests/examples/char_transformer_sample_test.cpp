@@ -183,6 +183,8 @@ TEST_CASE("char_transformer: --stop is a text, with its blanks and across tokens
     REQUIRE(shown.find("<|eot|>") != shown.npos);
     for (std::size_t k = 5, i = 0; i < 6; ++i) {
       REQUIRE((k = shown.find(' ', k + 1)) != shown.npos);
+      if (shown[k + 1] == '<')  // of a special token
+        continue;
       const bool ascii = static_cast<unsigned char>(shown[k + 1]) < 0x80;
       const std::string stop = shown.substr(k, ascii ? 2 : 3);
       INFO(stop);
