@@ -205,13 +205,12 @@ struct BytePairs::Tables {
   explicit Tables(Parts all);
   Tables(const Tables&) = delete;  // they point to parts
 
-  /// Calls put() with the tokens that merging begins with.  Returns the number of bytes that have
-  /// none.
-  template <class Put>
-  std::size_t symbols(std::string_view text, const Put& put) const {
+  /// Calls put() with the tokens that merging begins with, and lost() with the number of bytes of
+  /// each character that has none, before its unk.
+  template <class Put, class Lost>
+  void symbols(std::string_view text, const Put& put, const Lost& lost) const {
     const std::uint32_t unk = parts.characters ? parts.characters->unk.value_or(none) : none;
     const auto fallback = [&](char c) { return fallbacks[static_cast<unsigned char>(c)]; };
-    std::size_t dropped = 0;
     bool unknown = false;  // an unk comes before the next token, but after bytes
     for (std::size_t begin = 0, n = 1; begin < text.size(); begin += n) {
       std::uint32_t id = byte_ids[static_cast<unsigned char>(text[begin])];
@@ -230,22 +229,40 @@ struct BytePairs::Tables {
       unknown = id == none && unk != none;
       if (id != none)
         put(id);
-      else if (unk == none)
-        dropped += n;
+      else
+        lost(marks() && symbol == space_mark ? 1 : n);
     }
     if (unknown)
       put(unk);
-    return dropped;
   }
 
-  /// The ids of a pre-token.
-  void merge(std::string_view piece, std::vector<std::uint32_t>& ids) const {
+  /// The ids of a pre-token.  Returns whether it has bytes without tokens.
+  bool merge(std::string_view piece, std::vector<std::uint32_t>& ids) const {
+    bool loses = false;
     ids.clear();
-    symbols(piece, [&](std::uint32_t id) { ids.push_back(id); });
+    symbols(
+        piece, [&](std::uint32_t id) { ids.push_back(id); }, [&](std::size_t) { loses = true; });
     merge_pairs(ids, [&](std::uint32_t left, std::uint32_t right) {
       const auto at = merges.find(std::uint64_t{left} << 32 | right);
       return at == merges.end() ? Merge() : at->second;
     });
+    return loses;
+  }
+
+  /// Appends a pre-token's bytes without tokens; its ids begin at the place `first`.
+  void add_unknown(std::string_view piece, const std::vector<std::uint32_t>& ids, std::size_t first,
+                   std::vector<UnknownBytes>& all) const {
+    const auto size_of = [&](std::uint32_t id) { return parts.tokens[id].size(); };
+    std::size_t kept = 0, i = 0, begin = 0;  // bytes of symbols; an id, and where it begins in them
+    symbols(
+        piece, [&](std::uint32_t id) { kept += size_of(id); },
+        [&](std::size_t n) {
+          while (i < ids.size() && begin + size_of(ids[i]) <= kept)
+            begin += size_of(ids[i++]);
+          if (all.empty() || all.back().at != first + i)
+            all.push_back({first + i, 0});
+          all.back().bytes += n;
+        });
   }
 
   /// A text with U+2581 for spaces and, as `spaces` says, before it; it may `begin` the whole text.
@@ -261,7 +278,10 @@ struct BytePairs::Tables {
       result += c == ' ' ? space_mark : std::string_view(&c, 1);
     return result;
   }
-  /// Whether a normalizer makes the marks.
+  /// Whether spaces become U+2581, and whether a normalizer makes the marks.
+  bool marks() const {
+    return parts.characters && parts.characters->spaces != CharacterTokens::Spaces::kept;
+  }
   bool marks_first() const {
     return parts.characters && parts.characters->spaces <= CharacterTokens::Spaces::replaced;
   }
@@ -275,7 +295,8 @@ struct BytePairs::Tables {
            const std::function<void(std::string_view)>& piece) const {
     if (!parts.characters)
       return pre_tokenizer.cut(text, piece);
-    const std::string all = marks_first() ? std::string(text) : marked(text, begins);
+    const bool is_marked = marks_first() || !marks();
+    const std::string all = is_marked ? std::string(text) : marked(text, begins);
     const bool split = parts.characters->split;
     for (std::string_view rest = all; !rest.empty();) {
       const std::size_t n = split || by_words ? word_length(rest, split) : rest.size();
@@ -345,7 +366,8 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), text_size(parts.to
     if (characters) {
       check<ValueError>(utf8::is_valid(tokens[id].begin(), tokens[id].end()),
                         "BytePairs: {} is not UTF-8", shown(id));
-      for (std::size_t at = 0; (at = decoded[id].find(space_mark, at)) != std::string::npos;)
+      for (std::size_t at = 0;
+           marks() && (at = decoded[id].find(space_mark, at)) != decoded[id].npos;)
         decoded[id].replace(at, space_mark.size(), " ");
     }
     if (alone[id])
@@ -371,7 +393,7 @@ BytePairs::Tables::Tables(Parts all) : parts(std::move(all)), text_size(parts.to
         decoded[at->second] = static_cast<char>(byte);
       fallbacks[byte] = characters->byte_fallback ? at->second : none;
     }
-  by_words = characters && !parts.ignore_merges && character_ids.contains(space_mark) &&
+  by_words = marks() && !parts.ignore_merges && character_ids.contains(space_mark) &&
              (characters->unk || std::ranges::find(fallbacks, none) == fallbacks.end());
   std::vector<bool> in_merge(tokens.size());
   for (std::uint32_t rank = 0; rank < parts.merges.size(); ++rank) {
@@ -409,7 +431,8 @@ const BytePairs::Parts& BytePairs::parts() const { return tables_->parts; }
 
 std::size_t BytePairs::text_size() const { return tables_->text_size; }
 
-Ids BytePairs::encode(std::string_view utf8, SpecialTokens special) const {
+Ids BytePairs::encode(std::string_view utf8, SpecialTokens special,
+                      std::vector<UnknownBytes>* unknown) const {
   constexpr std::size_t many = 4096;
   const std::string text =
       utf8::is_valid(utf8.begin(), utf8.end()) ? "" : replace_invalid_utf8(utf8);
@@ -422,7 +445,8 @@ Ids BytePairs::encode(std::string_view utf8, SpecialTokens special) const {
     if (const auto at = tables.whole.find(text_of_it); at != tables.whole.end()) {
       found.push_back(at->second);
     } else {
-      tables.merge(text_of_it, merged);
+      if (tables.merge(text_of_it, merged) && unknown != nullptr)
+        tables.add_unknown(text_of_it, merged, ids.size() + found.size(), *unknown);
       found.insert(found.end(), merged.begin(), merged.end());
     }
     if (found.size() >= many)
@@ -467,18 +491,6 @@ std::string BytePairs::decode(const Ids& ids, bool skip_special_tokens) const {
   if (strips() && result.starts_with(' '))
     result.erase(0, 1);
   return result;
-}
-
-std::size_t BytePairs::dropped_bytes(std::string_view utf8) const {
-  std::size_t dropped = 0;
-  const auto count = [&](std::string_view text) {
-    dropped += tables_->symbols(text, [](std::uint32_t) {});
-  };
-  const auto plain = [&](std::string_view text) {
-    parts().characters ? count(tables_->marked(text, false)) : count(text);
-  };
-  tables_->added[0].split(utf8, SpecialTokens::recognised, plain, [](std::uint32_t) {});
-  return dropped;
 }
 
 std::optional<std::int64_t> BytePairs::find(std::string_view text) const {

@@ -38,8 +38,9 @@ enum class SpecialTokens : std::uint8_t { as_text, recognised };
 struct CharacterTokens {
   /// How a text's spaces become U+2581: by HuggingFace's normalizers Prepend and Replace, Replace
   /// alone, or its pre_tokenizer Metaspace.  U+2581 is also put before each part between added
-  /// tokens (prepended; always, unless there is one) or only before a text (first).
-  enum class Spaces : std::uint8_t { prepended, replaced, never, first, always };
+  /// tokens (prepended; always, unless there is one) or only before a text (first).  `kept`: they
+  /// stay spaces, and U+2581 is a character like any other.
+  enum class Spaces : std::uint8_t { prepended, replaced, never, first, always, kept };
 
   std::uint32_t size = 0;  ///< merging gives ids below it; the others are added tokens
   Spaces spaces = Spaces::prepended;
@@ -50,6 +51,12 @@ struct CharacterTokens {
   bool strip = true;                      ///< decode() drops a space at the beginning
 
   friend bool operator==(const CharacterTokens&, const CharacterTokens&) = default;
+};
+
+/// Bytes of a text that have no token.  `at` is the place of an id: that of CharacterTokens::unk,
+/// which stands for them, or else the id before which they were dropped.
+struct UnknownBytes {
+  std::size_t at, bytes;
 };
 
 /// A vocabulary whose tokens are bytes (Sennrich, Haddow and Birch, arXiv:1508.07909; Radford et
@@ -104,11 +111,9 @@ class BytePairs {
   const Parts& parts() const;
 
   /// The tokens of a text.  Bytes that are not UTF-8 become U+FFFD first (replace_invalid_utf8()).
-  Ids encode(std::string_view utf8, SpecialTokens special = SpecialTokens::as_text) const;
-
-  /// The number of a text's bytes that encode() drops, because they have no tokens; special tokens
-  /// are recognised.
-  std::size_t dropped_bytes(std::string_view utf8) const;
+  /// `unknown`, if given, gets the bytes without tokens, in the order of the text.
+  Ids encode(std::string_view utf8, SpecialTokens special = SpecialTokens::as_text,
+             std::vector<UnknownBytes>* unknown = nullptr) const;
 
   /// The bytes of ids, which may end within a character: Utf8Stream and replace_invalid_utf8() make
   /// them printable.  `skip_special_tokens`: without those of is_special(), as in transformers.

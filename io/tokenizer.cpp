@@ -118,7 +118,19 @@ void each_part(const Json& json, const char* key, const std::function<void(const
     each_part(part, key, f);
 }
 
-/// Reads `nfc` and, if a normalizer or Metaspace replaces spaces, `characters`.
+/// Whether a decoder joins tokens as they are.
+bool is_fuse(const Json* decoder) {
+  bool fuses = false, others = decoder == nullptr;
+  if (!others)
+    each_part(*decoder, "decoders", [&](const Json& part) {
+      const auto& type = value<std::string>(part, "type");
+      fuses |= type == "Fuse";
+      others |= type != "Fuse" && type != "ByteFallback";
+    });
+  return fuses && !others;
+}
+
+/// Reads `nfc` and, unless ByteLevel is to follow, `characters`.
 void read_characters(const Json& json, const Json& model, Parts& parts) {
   std::array<int, 3> found{};
   if (const Json* const normalizer = given(json, "normalizer"))
@@ -138,6 +150,8 @@ void read_characters(const Json& json, const Json& model, Parts& parts) {
     constexpr std::array spaces = {Spaces::never, Spaces::first, Spaces::always, Spaces::always};
     options.spaces = spaces[form_of(*splitter, metaspaces)];
     options.split = splitter->find("split") == nullptr || flag(*splitter, "split");
+  } else if (splitter == nullptr && is_fuse(given(json, "decoder"))) {
+    options.spaces = Spaces::kept;
   } else {
     return;
   }
@@ -464,15 +478,19 @@ Json tokenizer_json(const text::BytePairs& vocabulary) {
   JsonObject model = {{"type", std::string("BPE")}, {"ignore_merges", parts.ignore_merges}};
   if (characters) {
     const auto form = static_cast<std::size_t>(characters->spaces);
-    if (form < 2) {
+    if (characters->spaces == Spaces::kept) {
+      decoder = sequence_of("decoders", {decoders.begin() + (characters->byte_fallback ? 1 : 2),
+                                         decoders.begin() + 3});
+    } else if (form < 2) {
       normalize.insert(normalize.end(), normalizers.begin() + 1 + form, normalizers.end());
     } else {
       JsonObject metaspace = *parse_json(metaspaces[form - 2]).as<JsonObject>();
       metaspace.emplace_back("split", characters->split);
       pre_tokenizer = std::move(metaspace);
     }
-    decoder =
-        sequence_of("decoders", {decoders.begin(), decoders.end() - (characters->strip ? 0 : 1)});
+    if (characters->spaces != Spaces::kept)
+      decoder =
+          sequence_of("decoders", {decoders.begin(), decoders.end() - (characters->strip ? 0 : 1)});
     model.emplace_back("byte_fallback", characters->byte_fallback);
     model.emplace_back("fuse_unk", characters->fuse_unk);
     model.emplace_back("unk_token", characters->unk ? Json(written(*characters->unk)) : nullptr);
@@ -491,6 +509,38 @@ Json tokenizer_json(const text::BytePairs& vocabulary) {
                     {"post_processor", nullptr},
                     {"decoder", std::move(decoder)},
                     {"model", std::move(model)}};
+}
+
+/// A character as a token of one, and nothing else.
+static text::BytePairs tokens_of(const text::Characters& characters) {
+  Parts parts;
+  parts.splits.clear();
+  parts.characters = {.size = static_cast<std::uint32_t>(characters.size()),
+                      .spaces = Spaces::kept,
+                      .byte_fallback = false,
+                      .strip = false};
+  for (const char32_t c : characters.list())
+    parts.tokens.push_back(text::encode_utf8({&c, 1}));
+  return text::BytePairs(std::move(parts));
+}
+
+Json tokenizer_json(const text::Characters& characters) {
+  return tokenizer_json(tokens_of(characters));
+}
+
+std::optional<text::Characters> characters_of(const text::BytePairs& vocabulary) {
+  if (!vocabulary.parts().characters)
+    return {};
+  try {
+    std::u32string all;
+    for (const std::string& token : vocabulary.parts().tokens)
+      all += text::decode_utf8(token, "a token");
+    auto characters = text::Characters::from_list(all);
+    return tokens_of(characters) == vocabulary ? std::optional(std::move(characters))
+                                               : std::nullopt;
+  } catch (const ValueError&) {  // they are in another order
+    return {};
+  }
 }
 
 void write_tokenizer(const std::string& path, const text::BytePairs& vocabulary) {

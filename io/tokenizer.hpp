@@ -2,6 +2,7 @@
 // Vocabularies of byte pairs in HuggingFace's files.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 #include "../data/byte_pairs.hpp"
@@ -11,7 +12,8 @@ namespace xgrad::io {
 
 /// The vocabulary of a tokenizer.json: a model "BPE" with a normalizer NFC or none, and a
 /// pre_tokenizer of Split and Digits with ByteLevel at its end (GPT-2) or a normalizer Replace of
-/// spaces, with Prepend or not, or a pre_tokenizer Metaspace (Llama 2: text::CharacterTokens).
+/// spaces, with Prepend or not, a pre_tokenizer Metaspace, or none and a decoder Fuse (Llama 2,
+/// characters: text::CharacterTokens).
 /// Merges are "a b" or ["a", "b"].  Tokens that the post_processor adds around a text are not
 /// included: see text_template().  Throws FileError, which names the place, for all else that
 /// changes ids (another model, pre_tokenizer or normalizer, dropout, truncation
@@ -30,6 +32,12 @@ void write_tokenizer(const std::string& path, const text::BytePairs& vocabulary)
 /// JSON, and back.  `what` names it in messages.
 Json tokenizer_json(const text::BytePairs& vocabulary);
 text::BytePairs tokenizer_of(const Json& json, const std::string& what);
+
+/// Converts characters to a tokenizer.json without merges, and a vocabulary read from one back;
+/// none if that has other tokens, or does more than give each character its id.  HuggingFace's
+/// tokenizers drop characters without a token.
+Json tokenizer_json(const text::Characters& characters);
+std::optional<text::Characters> characters_of(const text::BytePairs& vocabulary);
 
 /// The ids that transformers adds around a text by default, such as <|begin_of_text|>.
 struct TextTemplate {

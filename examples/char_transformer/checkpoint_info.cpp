@@ -82,7 +82,13 @@ JsonObject metadata_of(const CheckpointInfo& info) {
   const auto* const pairs = info.vocabulary.pairs();
   const auto end = pairs == nullptr ? std::nullopt : pairs->find("<|endoftext|>");
   const Json id = end ? Json(static_cast<std::uint64_t>(*end)) : Json(nullptr);
-  return {{"config.json", JsonObject{{"bos_token_id", nullptr}, {"eos_token_id", id}}}};
+  // Without it transformers takes GPT-2's class, and adds its special token after the last id.
+  JsonObject tokenizer{{"tokenizer_class", "PreTrainedTokenizerFast"},
+                       {"clean_up_tokenization_spaces", false}};
+  if (end)
+    tokenizer.emplace_back("eos_token", "<|endoftext|>");
+  return {{"config.json", JsonObject{{"bos_token_id", nullptr}, {"eos_token_id", id}}},
+          {"tokenizer_config.json", xgrad::io::format_json(tokenizer) + "\n"}};
 }
 
 std::vector<std::int64_t> end_of_text(const CheckpointInfo& info) {

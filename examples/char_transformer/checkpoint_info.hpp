@@ -60,7 +60,7 @@ struct CheckpointInfo {
 
 xgrad::io::Json to_json(const CheckpointInfo& info);
 /// The metadata that `export` writes with a model: its base's, or without a base the id of the
-/// vocabulary's <|endoftext|>.
+/// vocabulary's <|endoftext|>, and a tokenizer_config.json.
 xgrad::io::JsonObject metadata_of(const CheckpointInfo& info);
 /// The ids that end a text by this metadata.
 std::vector<std::int64_t> end_of_text(const CheckpointInfo& info);
@@ -79,6 +79,10 @@ struct Dataset {
   Vocabulary vocabulary;
   xgrad::text::Ids all;  ///< of the text `name`; empty for tokens of a split text
   xgrad::text::Split ids;
+  /// The bytes without tokens, of `all` in `train` if it is not split.
+  struct {
+    UnknownBytes train, validation;
+  } unknown = {};
   /// Checksums, of the ids if they are characters and of the text if they are tokens, and of the
   /// text of --val-data; empty without one.
   std::string sum, val_sum;
@@ -105,8 +109,9 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
 Dataset open_run_dataset(const std::string& data, const std::string& val_data,
                          const std::string& checkpoint, const CheckpointInfo& info,
                          bool splits = true);
-/// The ids of --document-end: those of a text, or of a whole number that one; empty for an empty
-/// text.  ValueError for unknown characters, and for an id that the vocabulary does not have.
+/// The ids of --document-end: those of a text; one for "id:N", and for a number N unless the
+/// vocabulary is of characters and has its digits; empty for an empty text.  ValueError for unknown
+/// characters, and for an id that the vocabulary does not have.
 std::vector<std::int64_t> document_end_of(const std::string& given, const Vocabulary& vocabulary);
 /// How often these ids end a document in a text.
 std::size_t count_documents(const xgrad::text::Ids& text, std::span<const std::int64_t> end);

@@ -13,7 +13,7 @@ struct EvalOptions {
   std::string checkpoint, base;  ///< base: read_trained_model(), as in the others
   std::string data;              ///< empty: the text that the checkpoint was trained on
   std::string split;             ///< "train", "val" or "all"; empty: all of `data`, else "val"
-  std::string document_end;      ///< empty: as in training
+  std::optional<std::string> document_end;  ///< as in training; empty: the text is one document
   bool raw = false;
   std::optional<std::size_t> block_size;
   std::size_t threads = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <numeric>
@@ -65,12 +66,12 @@ Dataset make_dataset(const text::Text& read, const std::optional<Vocabulary>& vo
   std::string utf8 = utf8_of(read.characters, parts.train);
   sum.add(utf8.data(), utf8.size());
   dataset.vocabulary = vocabulary ? *vocabulary : Vocabulary(text::BytePairs::learn(utf8, learn));
-  warn_of_dropped("the text", utf8, dataset.vocabulary);
-  dataset.ids.train = dataset.vocabulary.encode_text(utf8);
+  dataset.ids.train = dataset.vocabulary.encode_text(utf8, &dataset.unknown.train);
+  warn_of_unknown("the text", utf8, dataset.unknown.train, dataset.vocabulary);
   utf8 = utf8_of(read.characters, parts.validation);
   sum.add(utf8.data(), utf8.size());
-  warn_of_dropped("the validation split", utf8, dataset.vocabulary);
-  dataset.ids.validation = dataset.vocabulary.encode_text(utf8);
+  dataset.ids.validation = dataset.vocabulary.encode_text(utf8, &dataset.unknown.validation);
+  warn_of_unknown("the validation split", utf8, dataset.unknown.validation, dataset.vocabulary);
   dataset.all = utf8.empty() ? dataset.ids.train : text::Ids();
   dataset.sum = sum.digits();
   return dataset;
@@ -114,6 +115,7 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
       const Dataset other = make_dataset(text::read_text(validation, allowed(dataset.vocabulary)),
                                          dataset.vocabulary, 0, false);
       dataset.ids = {dataset.all, other.all};
+      dataset.unknown.validation = other.unknown.train;
       dataset.val_sum = other.sum;
     } else if (!nll.empty() && !dataset.vocabulary.pairs()) {
       dataset.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(dataset.ids.validation.size()),
@@ -158,15 +160,30 @@ Dataset open_run_dataset(const std::string& data, const std::string& val_data,
                   "FILE names a text");
 }
 
+/// The number of the id that --document-end names; empty if it is a text.
+static std::string end_id(const std::string& given, const Vocabulary& vocabulary) {
+  const bool marked = given.starts_with("id:");
+  std::string number = given.substr(marked ? 3 : 0);
+  const auto is_text = [characters = vocabulary.characters()](char c) {
+    return characters != nullptr && characters->contains(static_cast<unsigned char>(c));
+  };
+  if (number.find_first_not_of("0123456789") != number.npos ||
+      (!marked && std::ranges::all_of(number, is_text)))
+    number.clear();
+  return number;
+}
+
 std::vector<std::int64_t> document_end_of(const std::string& given, const Vocabulary& vocabulary) {
   if (given.empty())
     return {};
-  if (given.find_first_not_of("0123456789") != given.npos) {
-    std::vector<std::int64_t> ids = encode("--document-end", given, vocabulary);
-    check<ValueError>(!ids.empty(), "--document-end: the vocabulary has tokens for none of it");
-    return ids;
+  const std::string number = end_id(given, vocabulary);
+  if (number.empty()) {
+    check<ValueError>(vocabulary.unknown_bytes(given) == 0,
+                      "--document-end '{}': the vocabulary has no tokens for some of it",
+                      xgrad::printable_name(given));
+    return encode("--document-end", given, vocabulary);
   }
-  const double id = std::strtod(given.c_str(), nullptr);
+  const double id = std::strtod(number.c_str(), nullptr);
   check<ValueError>(id < static_cast<double>(vocabulary.size()),
                     "--document-end {}: the vocabulary has {}; a number is an id", given,
                     vocabulary.count(vocabulary.size()));
@@ -190,7 +207,7 @@ void check_document_end(const std::string& given, const text::Ids& ids, const st
     return;
   const std::size_t found = count_documents(ids, document_end_of(given, vocabulary));
   std::size_t written = 0;
-  if (vocabulary.pairs() != nullptr && given.find_first_not_of("0123456789") != given.npos) {
+  if (vocabulary.pairs() != nullptr && end_id(given, vocabulary).empty()) {
     const std::string all = vocabulary.pairs()->decode(ids);
     for (std::size_t at = 0; (at = all.find(given, at)) != all.npos; at += given.size())
       ++written;

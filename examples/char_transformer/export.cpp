@@ -22,6 +22,20 @@ namespace {
 namespace fs = std::filesystem;
 using xgrad::io::Json;
 
+/// Whether --out is a folder: a name with a slash at its end, without an extension, or of a folder.
+/// UsageError for other files than .safetensors.
+bool is_folder(const std::string& out) {
+  const std::string extension = fs::path(out).extension().string();
+  if (std::error_code none; out.ends_with('/') || extension.empty() || fs::is_directory(out, none))
+    return true;
+  if (extension != ".safetensors")
+    fail<UsageError>(
+        "--out {}: export writes NAME.safetensors, or a folder for transformers, NAME/, from which "
+        "other programs make their formats (for GGUF, llama.cpp's convert_hf_to_gguf.py)",
+        out);
+  return false;
+}
+
 /// Writes a folder as transformers does.
 void export_folder(const ExportOptions& options) {
   const fs::path folder = options.out;
@@ -37,30 +51,19 @@ void export_folder(const ExportOptions& options) {
   TrainedModel trained = load_trained_model(options.checkpoint, options.base);  // names the model
   xgrad::nn::merge_lora(trained.model);
   const Json metadata = metadata_of(trained.info);
-  const auto [kind, vocabulary] = trained.info.vocabulary.stored();
-  const bool pairs = kind == "tokenizer";
-  std::string written = "config.json, model.safetensors";
-  const auto written_or_absent = [&](const char* name, bool is_written) {
-    std::error_code none;
-    if (is_written)
+  std::string written = "config.json, model.safetensors, tokenizer.json";
+  for (const char* const name : xgrad::io::pretrained_files)
+    if (std::error_code none; metadata.find(name) != nullptr)
       written += fmt::format(", {}", name);
     else if (fs::exists(folder / name, none))
       fail<FileError>("{}: of another model, and this one has none: name another folder",
                       (folder / name).string());
-  };
-  written_or_absent("tokenizer.json", pairs);
-  if (!pairs)
-    written_or_absent("vocab.json", false);
-  for (const char* const name : xgrad::io::pretrained_files)
-    written_or_absent(name, metadata.find(name) != nullptr);
   xgrad::io::save_pretrained(folder.string(), trained.model, options.overwrite, metadata);
-  if (pairs) {
-    xgrad::io::AtomicFile file((folder / "tokenizer.json").string());
-    file.write(xgrad::io::format_json(vocabulary, xgrad::io::InvalidUtf8::refused, 2));
-    file.commit();
-  }
-  say(fmt::format("{}: {}{}\n", options.out, written,
-                  pairs ? "" : "; no tokenizer.json, because its ids are characters"));
+  xgrad::io::AtomicFile file((folder / "tokenizer.json").string());
+  file.write(xgrad::io::format_json(trained.info.vocabulary.tokenizer_json(),
+                                    xgrad::io::InvalidUtf8::refused, 2));
+  file.commit();
+  say(fmt::format("{}: {}\n", options.out, written));
   const auto tensors = xgrad::io::pretrained_tensors(trained.model.config);
   if (std::ranges::any_of(tensors, &xgrad::io::PretrainedTensor::zero))
     say("Biases that the model lacks, and transformers' has, are zeros.\n");
@@ -68,7 +71,7 @@ void export_folder(const ExportOptions& options) {
 
 /// Writes a folder as PEFT does.
 void export_adapters(const ExportOptions& options) {
-  if (options.out == ExportOptions().out)
+  if (!is_folder(options.out))
     throw UsageError("--adapters writes a folder: --out DIR/ names it");
   if (!pretrained_folder(options.out).empty())
     fail<FileError>("{}: is a pretrained model's folder, and commands would read the adapters there: "
@@ -90,7 +93,7 @@ void export_model(const ExportOptions& options) {
   need_run(options.checkpoint);
   if (options.adapters)
     return export_adapters(options);
-  if (options.out.ends_with('/'))
+  if (is_folder(options.out))
     return export_folder(options);
   check_output(options.out, options.overwrite, files_of(options.checkpoint, options.base));
   TrainedModel trained = load_trained_model(options.checkpoint, options.base);  // names the model

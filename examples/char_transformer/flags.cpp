@@ -303,13 +303,15 @@ void add_checkpoint(CLI::App& app, std::string& target, std::string& base) {
   add_base(app, base);
 }
 
-void add_document_end(CLI::App& app, std::string& target, const char* usual) {
-  app.add_option("--document-end", target,
-                 fmt::format("a text, or the id of a token: positions after it see none before, and "
-                             "count from there; the first token after it is predicted from it "
-                             "[{}]",
-                             usual))
-      ->type_name("TEXT|ID");
+template <class T>  // a text, or an optional one
+void add_document_end(CLI::App& app, T& target, const char* usual) {
+  app.add_option_function<std::string>(
+         "--document-end", [&target](const std::string& given) { target = given; },
+         fmt::format("a text, or id:N: positions after it see none before, and count from there; "
+                     "the first token after it is predicted from it; \"\": the text is one "
+                     "document [{}]",
+                     usual))
+      ->type_name("TEXT|id:N");
 }
 
 void add_raw(CLI::App& app, bool& target) {
@@ -393,7 +395,7 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
            "micro: names]");
   add_path(app, "--val-data", train.val_data,
            "another text to validate on [the last tenth of --data]");
-  add_document_end(app, train.document_end, "the text is one document");
+  add_document_end(app, train.document_end, "\"\"");
   add_path(app, "--out", train.out, "folder for the run [runs/000, runs/001, ...]", "DIR");
   add_preset(app, train.preset, "a recipe, which other flags change: nano, baby or micro [nano]");
   add_seed(app, train.seed);

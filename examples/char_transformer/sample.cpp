@@ -43,8 +43,9 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
                                  const Vocabulary& vocabulary) {
   const std::string utf8 = normal(what, given, vocabulary);
   try {
-    warn_of_dropped(what, utf8, vocabulary);
-    const text::Ids ids = vocabulary.encode(utf8);
+    UnknownBytes unknown;
+    const text::Ids ids = vocabulary.encode(utf8, &unknown);
+    warn_of_unknown(what, utf8, unknown, vocabulary);
     std::vector<std::int64_t> list(ids.size());
     ids.copy(0, ids.size(), list.data());
     return list;
@@ -67,7 +68,7 @@ std::vector<std::int64_t> encode_prompt(const std::string& what, const std::stri
   ids = vocabulary.in_template(std::move(ids));
   if (!ids.empty())
     return ids;
-  const bool newline = vocabulary.pairs() ? vocabulary.dropped_bytes("\n") == 0
+  const bool newline = vocabulary.pairs() ? vocabulary.unknown_bytes("\n") == 0
                                           : vocabulary.characters()->contains(U'\n');
   return newline ? encode(what, "\n", vocabulary) : std::vector<std::int64_t>{0};
 }
@@ -251,7 +252,7 @@ void sample(const SampleOptions& given) {
   const Vocabulary& vocabulary = trained.info.vocabulary;
   options.stop = normal("--stop", given.stop, vocabulary);
   encode("--stop", given.stop, vocabulary);  // its errors
-  check<ValueError>(vocabulary.dropped_bytes(given.stop) == 0,
+  check<ValueError>(vocabulary.unknown_bytes(given.stop) == 0,
                     "--stop: the vocabulary has no tokens for some of it");
   if (!given.ignore_eos && given.stop.empty())
     options.stop = document_end_text(text_in(trained.info.config, "document_end"), vocabulary);

@@ -190,8 +190,8 @@ class Trainer {
     });
   }
   double bits_per_byte() const {
-    return vocabulary_.bits_per_byte(*final_loss_,
-                                     validation_.part(1, blocks_ * recipe_.block_size));
+    return vocabulary_.bits_per_byte(*final_loss_, validation_, blocks_ * recipe_.block_size,
+                                     run_.dataset.unknown.validation);
   }
   /// Throws NotFinite if a weight is not finite, or a loss, which is computed here unless the model
   /// was just evaluated.

@@ -301,11 +301,9 @@ void evaluate(const EvalOptions& options) {
   const std::string& name = val     ? dataset.validation_name
                             : train ? dataset.training_name
                                     : dataset.name;
-  const std::vector<std::int64_t> document_end =
-      document_end_of(options.document_end.empty() ? text_in(info.config, "document_end")
-                                                   : options.document_end,
-                      info.vocabulary);
-  check_document_end(options.document_end, ids, name, info.vocabulary);
+  const std::vector<std::int64_t> document_end = document_end_of(
+      options.document_end.value_or(text_in(info.config, "document_end")), info.vocabulary);
+  check_document_end(options.document_end.value_or(""), ids, name, info.vocabulary);
   // As in training.  For a named text and a pretrained model, the longest block that memory allows,
   // so that the model, its adapters' run and the exported folder have the same loss: the logits
   // have a number for every token of the vocabulary.
@@ -337,7 +335,9 @@ void evaluate(const EvalOptions& options) {
     fail<NotFinite>("{}: the loss is {}\n{}", trained.path, loss,
                     first_anomaly([&] { measure(); }));
   print_loss(train || val ? split + "_loss" : "loss", loss,
-             info.vocabulary.bits_per_byte(loss, ids.part(1, blocks * block_size)),
+             info.vocabulary.bits_per_byte(
+                 loss, ids, blocks * block_size,
+                 val ? dataset.unknown.validation : dataset.unknown.train),
              format_blocks(blocks, blocks, name, info.vocabulary.count(block_size)),
              val ? dataset.entropy(blocks * block_size) : std::nullopt);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <numbers>
+#include <optional>
 #include <vector>
 #include <xgrad/data/text.hpp>
 
@@ -32,6 +33,9 @@ Vocabulary::Vocabulary(const xgrad::io::Json& user, const std::string& path) {
 Vocabulary Vocabulary::of_tokenizer(const xgrad::io::Json& json, const std::string& what) {
   Vocabulary result(xgrad::io::tokenizer_of(json, what));
   result.template_ = xgrad::io::text_template(json, *result.pairs(), what);
+  if (auto characters = xgrad::io::characters_of(*result.pairs());
+      characters && result.template_.before.empty() && result.template_.after.empty())
+    return Vocabulary(*std::move(characters));
   result.tokenizer_ = xgrad::io::format_json(json);
   return result;
 }
@@ -50,8 +54,12 @@ std::pair<std::string, xgrad::io::Json> Vocabulary::stored() const {
   return {"characters", text::encode_utf8(characters()->list())};
 }
 
-text::Ids Vocabulary::encode(const std::string& utf8) const {
-  return pairs() ? pairs()->encode(utf8, text::SpecialTokens::recognised)
+xgrad::io::Json Vocabulary::tokenizer_json() const {
+  return pairs() ? stored().second : xgrad::io::tokenizer_json(*characters());
+}
+
+text::Ids Vocabulary::encode(const std::string& utf8, UnknownBytes* unknown) const {
+  return pairs() ? pairs()->encode(utf8, text::SpecialTokens::recognised, unknown)
                  : characters()->encode(text::decode_utf8(utf8, "the text"));
 }
 
@@ -62,17 +70,22 @@ std::vector<std::int64_t> Vocabulary::in_template(std::vector<std::int64_t> ids)
   return ids;
 }
 
-text::Ids Vocabulary::encode_text(const std::string& utf8) const {
-  const text::Ids ids = encode(utf8);
+text::Ids Vocabulary::encode_text(const std::string& utf8, UnknownBytes* unknown) const {
+  const text::Ids ids = encode(utf8, unknown);
   if (ids.size() == 0 || (template_.before.empty() && template_.after.empty()))
     return ids;
   std::vector<std::int64_t> list(ids.size());
   ids.copy(0, ids.size(), list.data());
+  for (std::size_t i = 0; unknown != nullptr && i < unknown->size(); ++i)
+    (*unknown)[i].at += template_.before.size();
   return text::Ids(in_template(std::move(list)));
 }
 
-std::size_t Vocabulary::dropped_bytes(const std::string& utf8) const {
-  return pairs() ? pairs()->dropped_bytes(utf8) : 0;
+static std::size_t sum_of(const UnknownBytes& unknown) {
+  std::size_t n = 0;
+  for (const auto& [at, bytes] : unknown)
+    n += bytes;
+  return n;
 }
 
 std::string cure_of(const xgrad::Error& error) {
@@ -81,11 +94,26 @@ std::string cure_of(const xgrad::Error& error) {
              : "; a model that was trained with --tokens bpe knows all characters";
 }
 
-void warn_of_dropped(const std::string& what, const std::string& utf8,
+std::size_t Vocabulary::unknown_bytes(const std::string& utf8) const {
+  UnknownBytes unknown;
+  if (pairs())
+    encode(utf8, &unknown);
+  return sum_of(unknown);
+}
+
+/// The id of unknown characters, if the vocabulary has one.
+static std::optional<std::uint32_t> unk_of(const Vocabulary& vocabulary) {
+  const text::BytePairs* const pairs = vocabulary.pairs();
+  return pairs && pairs->parts().characters ? pairs->parts().characters->unk : std::nullopt;
+}
+
+void warn_of_unknown(const std::string& what, const std::string& utf8, const UnknownBytes& unknown,
                      const Vocabulary& vocabulary) {
-  if (const std::size_t n = vocabulary.dropped_bytes(utf8); n > 0)
-    warn(fmt::format("{}: the vocabulary has no tokens for {} of {}, which are dropped", what,
-                     format_count(n), format_count(utf8.size(), "byte")));
+  const auto unk = unk_of(vocabulary);
+  if (!unknown.empty())
+    warn(fmt::format("{}: the vocabulary has no tokens for {} of {}, which {}", what,
+                     format_count(sum_of(unknown)), format_count(utf8.size(), "byte"),
+                     unk ? "become " + vocabulary.piece(*unk) : "are dropped"));
 }
 
 std::string Vocabulary::bytes(std::int64_t id) const {
@@ -154,14 +182,20 @@ std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) c
   return shown;
 }
 
-double Vocabulary::bits_per_byte(double loss, const text::Ids& ids) const {
+double Vocabulary::bits_per_byte(double loss, const text::Ids& ids, std::size_t n,
+                                 const UnknownBytes& unknown) const {
   std::vector<std::size_t> sizes(size());
   for (std::size_t i = 0; i < sizes.size(); ++i)
     sizes[i] = bytes(static_cast<std::int64_t>(i)).size();
+  const auto size_of = [&](std::size_t at) { return sizes[static_cast<std::size_t>(ids[at])]; };
   std::size_t all = 0;
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    all += sizes[static_cast<std::size_t>(ids[i])];
-  return loss * static_cast<double>(ids.size()) / static_cast<double>(all) / std::numbers::ln2;
+  for (std::size_t i = 1; i <= n; ++i)
+    all += size_of(i);
+  const auto unk = unk_of(*this);
+  for (const auto& [at, bytes] : unknown)
+    if (at >= 1 && at <= n)
+      all += bytes - (unk && ids[at] == *unk ? size_of(at) : 0);
+  return loss * static_cast<double>(n) / static_cast<double>(all) / std::numbers::ln2;
 }
 
 }  // namespace char_transformer

@@ -15,6 +15,8 @@
 
 namespace char_transformer {
 
+using UnknownBytes = std::vector<xgrad::text::UnknownBytes>;
+
 /// A vocabulary of characters, or of byte pairs, which are called tokens.
 class Vocabulary {
  public:
@@ -23,7 +25,8 @@ class Vocabulary {
   explicit Vocabulary(xgrad::text::BytePairs pairs) : kind_(std::move(pairs)) {}
   /// The vocabulary of a checkpoint's JSON, as stored() gave it.  FileError, which names `path`.
   Vocabulary(const xgrad::io::Json& user, const std::string& path);
-  /// The vocabulary of a tokenizer.json.  FileError, which begins with `what`.
+  /// The vocabulary of a tokenizer.json, of characters if they have been written by
+  /// tokenizer_json().  FileError, which begins with `what`.
   static Vocabulary of_tokenizer(const xgrad::io::Json& json, const std::string& what);
 
   /// Null if it has byte pairs.
@@ -39,20 +42,22 @@ class Vocabulary {
   std::string count(std::size_t n) const;
   /// The key and the value in a checkpoint: a tokenizer.json is kept whole.
   std::pair<std::string, xgrad::io::Json> stored() const;
+  /// The tokenizer.json that `export` writes.
+  xgrad::io::Json tokenizer_json() const;
 
   /// The ids of UTF-8.  Special tokens of byte pairs are recognised.  ValueError for unknown
-  /// characters.
-  xgrad::text::Ids encode(const std::string& utf8) const;
+  /// characters of a vocabulary of characters; `unknown` as in BytePairs::encode().
+  xgrad::text::Ids encode(const std::string& utf8, UnknownBytes* unknown = nullptr) const;
   /// The special tokens that the tokenizer adds around a text, such as <|begin_of_text|>.
   const xgrad::io::TextTemplate& text_template() const { return template_; }
   void drop_template() { template_ = {}; }
   /// A text's ids with these around them.
   std::vector<std::int64_t> in_template(std::vector<std::int64_t> ids) const;
   /// encode() with these; empty for an empty text.
-  xgrad::text::Ids encode_text(const std::string& utf8) const;
-  /// The number of bytes of UTF-8 without a token, which are dropped, as in HuggingFace's
-  /// tokenizers.
-  std::size_t dropped_bytes(const std::string& utf8) const;
+  xgrad::text::Ids encode_text(const std::string& utf8, UnknownBytes* unknown = nullptr) const;
+  /// The number of bytes of UTF-8 without a token, which are dropped or become <unk>, as in
+  /// HuggingFace's tokenizers.
+  std::size_t unknown_bytes(const std::string& utf8) const;
   /// The bytes of an id, which may end within a character; empty beyond size(), where some models
   /// have unused ids.
   std::string bytes(std::int64_t id) const;
@@ -67,8 +72,10 @@ class Vocabulary {
   std::string piece(std::int64_t id) const;
   /// The same for each token of a text; the parts of one character are numbered: "ï₁", "ï₂".
   std::vector<std::string> labels(std::span<const std::int64_t> ids) const;
-  /// A mean loss over these ids in bits per byte, which is comparable between vocabularies.
-  double bits_per_byte(double loss, const xgrad::text::Ids& ids) const;
+  /// A mean loss over n ids after a text's first one in bits per byte of the text, which is
+  /// comparable between vocabularies.  `unknown` is the text's.
+  double bits_per_byte(double loss, const xgrad::text::Ids& ids, std::size_t n,
+                       const UnknownBytes& unknown) const;
 
   /// Whether ids have the same meaning.
   friend bool operator==(const Vocabulary& a, const Vocabulary& b) { return a.kind_ == b.kind_; }
@@ -81,8 +88,8 @@ class Vocabulary {
 
 /// A sentence about characters that a vocabulary lacks, if this is the error; else empty.
 std::string cure_of(const xgrad::Error& error);
-/// Warns of bytes that dropped_bytes() counts; `what` names the text.
-void warn_of_dropped(const std::string& what, const std::string& utf8,
+/// Warns of a text's bytes without tokens; `what` names the text.
+void warn_of_unknown(const std::string& what, const std::string& utf8, const UnknownBytes& unknown,
                      const Vocabulary& vocabulary);
 
 }  // namespace char_transformer

@@ -199,7 +199,7 @@ TEST_CASE("char_transformer: documents that do not see each other", "[losses][do
         read_bytes(folder / "run/checkpoint.safetensors"));
   check_refused(folder, {"train", "--resume", "run", "--document-end", "\n"}, 1,
                 {"--document-end \n is given, but the run has .\n"});
-  run_well(folder, overridden(with_end, {"--out", "by id", "--document-end", "0"}));
+  run_well(folder, overridden(with_end, {"--out", "by id", "--document-end", "id:0"}));
   run_well(folder, overridden(with_end, {"--out", "by text", "--document-end", "\n"}));
   CHECK(xgrad::io::load_checkpoint(folder / "by id/checkpoint.safetensors").model.at(0).second
             .data<float>()[0] ==
@@ -213,6 +213,8 @@ TEST_CASE("char_transformer: documents that do not see each other", "[losses][do
   for (const auto& [end, fragment] : std::vector<std::pair<std::string, std::string>>{
            {"Q", "Q"},
            {"999", "--document-end 999: the vocabulary has"},
+           {"id:999", "--document-end id:999: the vocabulary has"},
+           {"id:", "lacks ':'"},
            {"nod", "no document ends with --document-end 'nod'"}})
     check_refused(folder, overridden(with_end, {"--out", "none", "--document-end", end}), 1,
                   {fragment});
@@ -224,6 +226,36 @@ TEST_CASE("char_transformer: documents that do not see each other", "[losses][do
                 overridden(with_end, {"--out", "none", "--tokens", "bpe", "--vocab-size", "300",
                                       "--document-end", "not.\n"}),
                 1, {"is there 54 times, but 0 times as its tokens alone"});
+}
+
+TEST_CASE("char_transformer: a digit that ends documents, and no end", "[losses][documents]") {
+  const TinyFolder folder;
+  const auto documents = [&](const std::string& end, const Arguments& more = {}) {
+    const Result result = run(
+        folder, overridden(tiny_train({"--dry-run", "--document-end", end}), more));
+    INFO(result.err);
+    const std::size_t at = result.err.find("' ends ");
+    return at == std::string::npos ? 0 : std::stoi(result.err.substr(at + 7));
+  };
+  // "1" is a character of the text, and "8" is not: id 8 is a letter.
+  const text::Characters characters = text::Characters::of(text::decode_utf8(tiny_text(), "text"));
+  const std::string train = tiny_text().substr(0, tiny_text().size() * 9 / 10),
+                    eight = characters.decode({8}), one = characters.decode({1});
+  CHECK(documents("1") == std::ranges::count(train, '1'));
+  CHECK(documents("id:1") == std::ranges::count(train, one[0]));
+  CHECK(documents("8") == std::ranges::count(train, eight[0]));
+  CHECK(documents("0,\n") == documents("0"));
+  // A number is an id of tokens.
+  const Arguments bpe = {"--tokens", "bpe", "--vocab-size", "256"};
+  CHECK(documents("64", bpe) == documents("id:64", bpe));
+  CHECK(documents("") == 0);
+  // No end is no end, also in eval of a run that has one.
+  run_well(folder, tiny_train({"--out", "run", "--document-end", "\n"}));
+  run_well(folder, {"export", "run"});
+  const std::string whole =
+      run_well(folder, {"eval", "run", "--data", "text", "--document-end", ""}).out;
+  CHECK(whole == run_well(folder, {"eval", "model.safetensors", "--data", "text"}).out);
+  CHECK(whole != run_well(folder, {"eval", "run", "--data", "text"}).out);
 }
 
 TEST_CASE("char_transformer: the last validation is bounded and named", "[losses]") {

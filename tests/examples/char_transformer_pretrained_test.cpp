@@ -198,12 +198,12 @@ TEST_CASE("char_transformer: fine-tuning a pretrained model", "[pretrained]") {
   ran(folder, {"export", "--checkpoint", "run", "--out", "tuned/", "--overwrite"});
   check_refused(folder, {"export", "--checkpoint", "run", "--out", "run/", "--overwrite"}, 1,
                 {"config.json: is a file of the run"});
-  // A run's own model is a GPT-2; its characters have no file, and biases that it lacks are zeros.
+  // A run's own model is a GPT-2; biases that it lacks are zeros.
   for (const std::string bias : {"true", "false"}) {
     run_well(folder, tiny_train({"--bias", bias, "--out", "own" + bias, "--max-iters", "1"}));
     const std::string said =
         ran(folder, {"export", "--checkpoint", "own" + bias, "--out", "gpt2" + bias + "/"}).out;
-    check_contains(said, {"no tokenizer.json, because its ids are characters\n"});
+    check_contains(said, {"model.safetensors, tokenizer.json, tokenizer_config.json\n"});
     CHECK((said.find("\nBiases that the model lacks, and") != said.npos) == (bias == "false"));
     const nn::StateDict weights = nn::state_dict(io::load_pretrained(folder / "gpt2" + bias));
     const auto norm = std::ranges::find(weights, "transformer.h.0.ln_1.bias",
@@ -304,13 +304,91 @@ TEST_CASE("char_transformer: bytes that a tokenizer does not know", "[pretrained
                 {"--sample-prompt: the vocabulary has tokens for none of it"});
   check_refused(folder, {"sample", "--checkpoint", "llama", "--stop", "az"}, 1,
                 {"--stop: the vocabulary has no tokens for some of it"});
-  // Its characters have no tokenizer.json, and another model's file is removed.
-  run_well(folder, tiny_train({"--bias", "--out", "own", "--max-iters", "1"}));
-  fs::create_directory(folder / "gpt2");
-  fs::copy_file(folder / "llama/tokenizer.json", folder / "gpt2/tokenizer.json");
-  check_refused(folder, {"export", "--checkpoint", "own", "--out", "gpt2/", "--overwrite"}, 1,
-                {"gpt2/tokenizer.json: of another model"});
-  CHECK_FALSE(fs::exists(folder / "gpt2/config.json"));
+}
+
+TEST_CASE("char_transformer: a run's folder has its tokens", "[pretrained]") {
+  TinyFolder folder;
+  write_bytes(folder / "text", tiny_text() + "\"\\\te\u0301\u4E2D\u2581\U0001F600\" 'x'\n");
+  for (const std::string kind : {"characters", "bpe"}) {
+    INFO(kind);
+    const std::string run = kind, out = kind + "-folder", prompt = "\"\\\te\u0301\U0001F600\n";
+    Arguments train = tiny_train({"--out", run, "--tokens", kind, "--block-size", "16"});
+    if (kind == "bpe")
+      train = overridden(train, {"--vocab-size", "300"});
+    run_well(folder, train);
+    run_well(folder, {"export", run, "--out", out});  // a name without an extension is a folder
+    CHECK(Json::parse(read_bytes(folder / out + "/tokenizer_config.json")) ==
+          Json{{"tokenizer_class", "PreTrainedTokenizerFast"},
+               {"clean_up_tokenization_spaces", false}});
+    const Json tokenizer = Json::parse(read_bytes(folder / out + "/tokenizer.json"));
+    CHECK(tokenizer.at("model").at("vocab").size() ==
+          Json::parse(read_bytes(folder / out + "/config.json")).at("vocab_size"));
+    const auto said = [&](const std::string& model, const Arguments& more) {
+      return ran(folder, overridden({more[0], model}, {more.begin() + 1, more.end()})).out;
+    };
+    const Arguments eval = {"eval", "--data", "text", "--block-size", "16"},
+                    sample = {"sample", "--prompt", prompt, "--temperature", "0", "--tokens", "9"};
+    CHECK(said(out, eval) == said(run, eval));
+    CHECK(said(out, sample) == said(run, sample));
+    // A run begins there, keeps its kind, and gives the folder again.
+    const Result more = run_well(folder, {"train", "--init-from", out, "--data", "text", "--out",
+                                          run + "-more", "--max-iters", "0"});
+    check_contains(more.err, {kind == "bpe" ? " tokens of a voc" : " characters of a voc"});
+    run_well(folder, {"export", run + "-more", "--out", out + "-more/"});
+    for (const char* const file :
+         {"/tokenizer.json", "/tokenizer_config.json", "/config.json", "/model.safetensors"})
+      CHECK(read_bytes(folder / out + "-more" + file) == read_bytes(folder / out + file));
+  }
+  check_refused(folder, {"sample", "characters-folder", "--prompt", "Q"}, 1,
+                {"--prompt: encode: the vocabulary of", "lacks 'Q' (U+0051); it knows "});
+}
+
+TEST_CASE("char_transformer: export writes safetensors and folders alone", "[pretrained]") {
+  const TrainedFolder folder;
+  for (const std::string out : {"poems.gguf", "poems.onnx", "poems.pt", "poems.bin", "run/a.b"}) {
+    check_refused(folder, {"export", "run", "--out", out}, 2,
+                  {"--out " + out + ": export writes NAME.safetensors, or a folder"});
+    check_refused(folder, {"export", "run", "--out", out, "--adapters"}, 2, {"--out " + out});
+    CHECK_FALSE(fs::exists(folder / out));
+  }
+  check_refused(folder, {"export", "run", "--out", "a.safetensors", "--adapters"}, 2,
+                {"--adapters writes a folder: --out DIR/"});
+  run_well(folder, {"export", "run", "--out", "a.safetensors"});
+  CHECK(fs::is_regular_file(folder / "a.safetensors"));
+  fs::create_directory(folder / "v1.5");
+  run_well(folder, {"export", "run", "--out", "v1.5"});
+  CHECK(fs::exists(folder / "v1.5/tokenizer.json"));
+}
+
+TEST_CASE("char_transformer: characters that a tokenizer makes <unk>", "[pretrained]") {
+  const PretrainedFolder folder;
+  xgrad::text::BytePairs::Parts parts;
+  parts.splits.clear();
+  parts.tokens = {"<unk>", "\u2581", "a", "b"};
+  parts.characters = {.size = 4, .byte_fallback = false, .unk = 0};
+  io::write_tokenizer(folder / "llama/tokenizer.json", xgrad::text::BytePairs(parts));
+  std::string text;
+  for (int i = 0; i < 400; ++i)
+    text += "\u4E2Da";
+  write_bytes(folder / "unknown", text);
+  const Result scored = ran(folder, {"eval", "llama", "--data", "unknown", "--block-size", "32"});
+  check_contains(scored.err, {"the text: the vocabulary has no tokens for 1,200 of 1,600 bytes, "
+                              "which become <unk>\n"});
+  // 25 blocks of 32, after the first id, which is the space's.
+  CHECK(value_after(scored.out, ", ") ==
+        Approx(value_after(scored.out, "loss ") * 800 / 1600 / std::log(2)).epsilon(1e-5));
+  check_contains(ran(folder, {"sample", "llama", "--prompt", "a."}).err,
+                 {"--prompt: the vocabulary has no tokens for 1 of 2 bytes, which become <unk>"});
+  for (const std::string end : {".", "a.", "\n"})
+    check_refused(folder, {"eval", "llama", "--data", "unknown", "--document-end", end}, 1,
+                  {"--document-end '", "the vocabulary has no tokens for some of it"});
+  // The same of bytes that are dropped: the text has 4 for 2 ids that are scored.
+  parts.characters->unk.reset();
+  io::write_tokenizer(folder / "llama/tokenizer.json", xgrad::text::BytePairs(parts));
+  const Result dropped = ran(folder, {"eval", "llama", "--data", "unknown", "--block-size", "20"});
+  check_contains(dropped.err, {"1,200 of 1,600 bytes, which are dropped\n"});
+  CHECK(value_after(dropped.out, ", ") ==
+        Approx(value_after(dropped.out, "loss ") / 4 / std::log(2)).epsilon(1e-5));
 }
 
 TEST_CASE("char_transformer: a tokenizer of Llama 2's kind", "[pretrained]") {

@@ -25,7 +25,7 @@ def learn(split, joined):
     t.normalizer = normalizers.Replace(" ", "▁")
     t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False) if split == "bytes" else (
         pre_tokenizers.Metaspace() if split == "words" else None)
-    if split == "bytes":
+    if split in ("bytes", "kept"):
         t.normalizer = None
     alphabet = pre_tokenizers.ByteLevel.alphabet() if split == "bytes" else []
     t.train_from_iterator([TEXT], trainers.BpeTrainer(vocab_size=340 if split == "bytes" else 70, initial_alphabet=alphabet, show_progress=False))
@@ -34,7 +34,8 @@ def learn(split, joined):
     return {"vocab": {name: i for i, name in enumerate(names)}, "merges": model["merges"]}
 
 
-vocabularies = [learn("words", NAMES + BYTES), learn("whole", NAMES + BYTES[:200]), learn("whole", NAMES), learn("bytes", [])]
+vocabularies = [learn("words", NAMES + BYTES), learn("whole", NAMES + BYTES[:200]), learn("whole", NAMES), learn("bytes", []),
+                learn("kept", NAMES + BYTES), {"vocab": {c: i for i, c in enumerate(sorted(set(TEXT)))}, "merges": []}]
 cases = []
 
 
@@ -46,8 +47,9 @@ def case(vocabulary, normalizer=None, pre_tokenizer=None, strip=True, added=(), 
     if pre_tokenizer is not None:
         t.pre_tokenizer = pre_tokenizer
     back = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()] + ([decoders.Strip(" ", 1, 0)] if strip else [])
-    t.decoder = decoders.ByteLevel() if vocabulary == 3 else decoders.Sequence(back)
-    t.add_special_tokens(NAMES)
+    t.decoder = {3: decoders.ByteLevel(), 4: decoders.Sequence(back[1:3]), 5: decoders.Fuse()}.get(vocabulary, decoders.Sequence(back))
+    if vocabulary != 5:
+        t.add_special_tokens(NAMES)
     t.add_tokens(list(added))
     stored = json.loads(t.to_str())
     del stored["model"]["vocab"], stored["model"]["merges"]
@@ -88,6 +90,9 @@ case(2, spaces(), added=flags, unk_token="<unk>", fuse_unk=True)
 case(2, None, metaspace("always"), unk_token="<unk>", fuse_unk=False)
 case(2, spaces())
 case(3, None, pre_tokenizers.ByteLevel(add_prefix_space=False), added=flags)
+case(4, added=flags, **llama)
+case(4, added=flags, unk_token="<unk>")
+case(5)
 path = HERE / "llama_tokenizer.json"
 path.write_text(json.dumps({"vocabularies": vocabularies, "cases": cases}, ensure_ascii=False, separators=(",", ":")) + "\n")
 print(f"{len(cases)} tokenizers, {sum(len(c['texts']) for c in cases)} texts, {path.stat().st_size} bytes")

@@ -158,7 +158,7 @@ text::Ids ids_of(const io::Json& json, const char* key) {
 
 TEST_CASE("tokenizers of characters give HuggingFace's ids", "[tokenizer]") {
   const auto& cases = *llama_golden().find<io::JsonArray>("cases");
-  REQUIRE(cases.size() == 14);
+  REQUIRE(cases.size() == 17);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const BytePairs v = io::tokenizer_of(io::parse_json(llama_tokenizer(i), 0, 16), "a case");
     INFO(io::format_json(*cases[i].find("tokenizer")));
@@ -183,9 +183,66 @@ TEST_CASE("a token of characters is printed with spaces, and its bytes", "[token
   CHECK(all == " the the\u4E2D");
   CHECK(v.bytes(13) == "\n");
   CHECK(v.decode(ids) == "the the\u4E2D");
-  CHECK(v.dropped_bytes("q\u4E2D") == 0);
-  const BytePairs drops = io::tokenizer_of(io::parse_json(llama_tokenizer(12), 0, 16), "a case");
-  CHECK(drops.dropped_bytes("a q\u4E2D") == 4);  // of "q" and U+4E2D
+}
+
+TEST_CASE("bytes without tokens are given with their places", "[tokenizer]") {
+  using Places = std::vector<std::pair<std::size_t, std::size_t>>;
+  const auto unknown = [](std::size_t i, const std::string& text) {
+    std::vector<text::UnknownBytes> all;
+    const BytePairs v = io::tokenizer_of(io::parse_json(llama_tokenizer(i), 0, 16), "a case");
+    const text::Ids ids = v.encode(text, text::SpecialTokens::recognised, &all);
+    CHECK(ids == v.encode(text, text::SpecialTokens::recognised));
+    const auto unk = v.parts().characters->unk;
+    Places places;
+    for (const auto& [at, bytes] : all) {
+      CHECK((!unk || ids[at] == *unk));
+      places.emplace_back(at, bytes);
+    }
+    return places;
+  };
+  CHECK(unknown(0, "q\u4E2D").empty());  // they have bytes
+  // "\u2581the", "\u2581the", "q", "q\u4E2D", "\u2581a", and "<unk>" is no unknown one.
+  CHECK(unknown(12, "the theqq\u4E2D a") == Places{{2, 5}});                // dropped
+  CHECK(unknown(10, "the theqq\u4E2D a<unk>q") == Places{{2, 5}, {5, 1}});  // fused
+  CHECK(unknown(11, "the theqq\u4E2D a<unk>q") ==
+        Places{{2, 1}, {3, 1}, {4, 3}, {7, 1}});  // each its own
+  CHECK(unknown(16, "th\u4E2De q") == Places{{2, 3}, {4, 1}});
+}
+
+TEST_CASE("characters become a tokenizer.json, and come back", "[tokenizer]") {
+  const auto characters = text::Characters::of(
+      U"\n\t\"'\\ ab\u0301\u00E9\u2581\u4E2D\u200D\uFEFF\U0001F600<" + std::u32string(1, 0));
+  const io::Json json = io::tokenizer_json(characters);
+  const std::string text = io::format_json(json);
+  check_contains(text, {R"("added_tokens":[],"normalizer":null,"pre_tokenizer":null,)",
+                        R"("decoder":{"type":"Fuse"},"model":{"type":"BPE",)",
+                        R"("unk_token":null,"vocab":{"\u0000":0,"\t":1,"\n":2," ":3,"\"":4,)",
+                        "\"\U0001F600\":16},\"merges\":[]}}"});
+  const BytePairs read = io::tokenizer_of(io::parse_json(text, 0, 9), "a text");
+  REQUIRE(io::characters_of(read));
+  CHECK(*io::characters_of(read) == characters);
+  for (std::int64_t id = 0; id < 17; ++id)
+    CHECK(read.bytes(id) == characters.decode({id}));
+  // Whatever more a tokenizer has, it is none of characters alone.
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {R"("merges":[])", R"("merges":[["a","b"]])"},
+           {R"("a":)", R"("ab":)"},
+           {R"("normalizer":null)", R"("normalizer":{"type":"NFC"})"},
+           {R"("unk_token":null)", R"("unk_token":"a")"},
+           {R"("\t":1,"\n":2)", R"("\n":1,"\t":2)"}}) {
+    INFO(to);
+    std::string changed = with_change(text, from, to);
+    if (from.starts_with("\"merges"))
+      changed = with_change(changed, R"("<":)", R"("ab":)");
+    CHECK_FALSE(io::characters_of(io::tokenizer_of(io::parse_json(changed, 0, 9), "a text")));
+  }
+  CHECK_FALSE(io::characters_of(small_vocabulary()));
+  // Without Fuse, HuggingFace's tokenizers put spaces between tokens.
+  CHECK_THAT(message_of<FileError>([&] {
+               io::tokenizer_of(
+                   io::parse_json(with_change(text, R"({"type":"Fuse"})", "null"), 0, 9), "FILE");
+             }),
+             ContainsSubstring("the pre_tokenizer null does not end with ByteLevel"));
 }
 
 TEST_CASE("GPT-2's two files are read", "[tokenizer]") {
