@@ -54,7 +54,7 @@ struct CharacterTokens {
 };
 
 /// Bytes of a text that have no token.  `at` is the place of an id: that of CharacterTokens::unk,
-/// which stands for them, or else the id before which they were dropped.
+/// which stands for them, or else that before or within which they were dropped.
 struct UnknownBytes {
   std::size_t at, bytes;
 };
