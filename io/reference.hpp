@@ -2,11 +2,6 @@
 // A run of PyTorch can be the reference of compare() (autograd/check/compare.hpp), which then names
 // the first value of a ported module that differs.
 //
-//   # Python, with scripts/pytorch in the path
-//   from dump import dump
-//   dump("block.safetensors", block, x)
-//
-//   // C++
 //   const ReferenceRun reference = io::load_reference("block.safetensors");
 //   nn::load_state_dict(block, reference.state);
 //   std::cout << compare(block, reference).message << '\n';
