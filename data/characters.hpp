@@ -95,8 +95,8 @@ class Characters {
   /// Whether a character has an id.
   bool contains(char32_t c) const;
 
-  /// The ids of a text's characters.  Throws an UnknownCharacter that names each unknown character once
-  /// (the first hundred).
+  /// The ids of a text's characters.  Throws an UnknownCharacter that names each unknown character
+  /// once (the first hundred).
   Ids encode(std::u32string_view text) const;
 
   /// The UTF-8 text of ids.  Throws ValueError for an id that is not below size().

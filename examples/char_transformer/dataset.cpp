@@ -121,8 +121,10 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
       dataset.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(dataset.ids.validation.size()),
                          nll.end());
     }
+  } catch (const text::UnknownCharacter& error) {
+    fail<FileError>("{}: {}; a model with --tokens bpe knows all", name, reason(error));
   } catch (const ValueError& error) {
-    fail<FileError>("{}: {}{}", name, reason(error), cure_of(error));
+    fail<FileError>("{}: {}", name, reason(error));
   }
   return dataset;
 }

@@ -83,17 +83,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// Whether a command has a flag.
-std::function<bool(const std::string&)> flags_of(const CLI::App& app) {
+HasFlag flags_of(const CLI::App& app) {
   return [&app](const std::string& flag) { return app.get_option_no_throw(flag) != nullptr; };
 }
 
-/// What a flag or a command is called here: of hints.hpp, or "; did you mean NAME?" if one is
+/// The counterpart of a flag or a command in hints.hpp, or "; did you mean NAME?" if one is
 /// similar, or contains the word.
 std::string suggestion(const std::string& written, const CLI::App& app) {
-  if (auto hint = written.starts_with('-') ? flag_hint(written, flags_of(app))
-                                           : command_hint(written);
-      !hint.empty())
+  if (std::string hint = word_hint(written, flags_of(app)); !hint.empty())
     return hint;
   const std::string letters =
       written.substr(std::min(written.find_first_not_of('-'), written.size()));
@@ -122,8 +119,6 @@ std::string suggestion(const std::string& written, const CLI::App& app) {
   if (const auto unknown = app.remaining(); !unknown.empty()) {
     const std::string word = unknown[0].substr(0, unknown[0].find('='));
     const bool flag = word.starts_with('-') && word.find_first_not_of('-') != word.npos;
-    if (before && flag && !chosen.empty())
-      fail<UsageError>("flag '{}' stands before the command, and belongs behind it", word);
     if (!flag && &app != &program)
       fail<UsageError>("unexpected argument '{}'{}", unknown[0],
                        argument_hint(unknown[0], flags_of(app)));

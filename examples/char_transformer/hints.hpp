@@ -1,6 +1,5 @@
 #pragma once
-// Words of other programs (nanoGPT, transformers, llama.cpp, PyTorch's trainers) and their
-// counterparts here, for messages about words that this program does not know.
+// Words of other programs (nanoGPT, transformers, llama.cpp), and what to write here instead.
 
 #include <functional>
 #include <span>
@@ -10,24 +9,17 @@
 namespace char_transformer {
 
 struct Hint {
-  std::string_view words;   ///< without dashes before them, separated by blanks
-  std::string_view answer;  ///< a flag ("--data"), a command with its flags, or a sentence
+  std::string_view words;   ///< flags or commands, separated by blanks
+  std::string_view answer;  ///< a flag, a command and its flag, or "there is none: SENTENCE"
 };
-std::span<const Hint> flag_hints();
-std::span<const Hint> command_hints();
+std::span<const Hint> hints();
 
-/// "; did you mean ANSWER?" or "; SENTENCE" for an unknown flag of a command that `has` some flags,
-/// or for an unknown command; empty if the tables do not have it.
-std::string flag_hint(std::string_view word, const std::function<bool(const std::string&)>& has);
-std::string command_hint(std::string_view word);
-
-/// The same for an argument without a flag, from the file or the run that it names; else it is
-/// taken for a prompt.
-std::string argument_hint(const std::string& word,
-                          const std::function<bool(const std::string&)>& has);
-
-/// ": SENTENCE" for the path of a model that is not there: for a name on HuggingFace's hub, and for
-/// nanoGPT's values of init_from.  Else empty.
+using HasFlag = std::function<bool(const std::string& flag)>;  ///< of the command in question
+/// "; did you mean ANSWER?" or "; there is none: ..." for an unknown flag or command, else empty.
+std::string word_hint(std::string word, const HasFlag& has);
+/// The same for an argument whose flag is missing: a file, a run, or a prompt.
+std::string argument_hint(const std::string& argument, const HasFlag& has);
+/// ": SENTENCE" for a model's path that does not exist and seems to be a name of HuggingFace's hub.
 std::string model_hint(const std::string& path);
 
 }  // namespace char_transformer

@@ -12,7 +12,7 @@
 
 namespace char_transformer {
 
-using runs::format_count, runs::format_duration, runs::format_si, runs::format_time;
+using runs::format_count, runs::format_duration, runs::format_si;
 using xgrad::check, xgrad::fail, xgrad::FileError, xgrad::ValueError;
 
 /// Opens unusable descriptors for closed standard streams, so that no file opened later takes their

@@ -79,42 +79,33 @@ void check_lora(const TrainOptions& given, bool has_adapters) {
     throw UsageError("--lora-targets names no layer");
 }
 
-/// Adds the state of the optimizer that trained a model to its weights, for --keep-optimizer.
-void add_optimizer(xgrad::io::Checkpoint& weights, const TrainOptions& given) {
-  const std::string path = pretrained_folder(given.init_from).empty() &&
-                                   adapters_folder(given.init_from).empty() &&
-                                   !holds_weights_alone(given.init_from)
-                               ? find_checkpoint(given.init_from)
-                               : "";
-  if (path.empty())
-    fail<FileError>(
-        "{}: --keep-optimizer takes the optimizer's state of a run's checkpoint, and here are "
-        "weights alone: omit the flag",
-        given.init_from);
-  xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
-  if (checkpoint.optimizer.tensors.empty())
-    fail<FileError>("{}: its optimizer has made no step: omit --keep-optimizer", path);
-  weights.optimizer = std::move(checkpoint.optimizer);
-  weights.parameters = std::move(checkpoint.parameters);
-  weights.generators = std::move(checkpoint.generators);
+/// The checkpoint in --init-from, for --keep-optimizer.
+xgrad::io::Checkpoint read_optimizer(const std::string& from) {
+  try {
+    xgrad::io::Checkpoint checkpoint = read_checkpoint(find_checkpoint(from));
+    check<FileError>(!checkpoint.optimizer.tensors.empty(), "{}: its optimizer has made no step",
+                     from);
+    return checkpoint;
+  } catch (const FileError& error) {
+    fail<FileError>("--keep-optimizer takes the state in a run's checkpoint; omit it here: {}",
+                    error.what());
+  }
 }
 
-/// A warning for a new run with the weights of another, if it begins with a rate that nobody chose,
-/// above the last of that run; else empty.
+/// A warning if weights are trained further with the default rate, above their last; else empty.
 std::string rate_note(const PreparedRun& run) {
-  const TrainOptions& options = run.options;
-  const double highest = options.recipe.learning_rate;
-  if (!run.from || options.given.contains("--learning-rate") || options.lora_rank > 0)
-    return "";
+  const TrainOptions& o = run.options;
   const double before = run.last_rate.value_or(1e-4);
-  if (before >= highest)
+  if (!run.from || o.given.contains("--learning-rate") || o.lora_rank > 0 ||
+      before >= o.recipe.learning_rate)
     return "";
+  const char* const keep =
+      run.last_rate && !o.keep_optimizer ? "; --keep-optimizer continues AdamW's averages" : "";
   return fmt::format(
       "--learning-rate is {:.4g} unless it is given, which may undo what these weights have "
-      "learnt: {}{:.4g}{}.",
-      highest, run.last_rate ? "they were last trained with " : "for fine-tuning, ", before,
-      run.last_rate ? options.keep_optimizer ? "" : "; --keep-optimizer continues AdamW's averages"
-                    : " or less is usual");
+      "learnt: {} {:.4g}{}.",
+      o.recipe.learning_rate,
+      run.last_rate ? "they were last trained with" : "fine-tuning usually takes", before, keep);
 }
 
 /// The options of a resumed run; without a checkpoint, of a new run, which may have the weights of
@@ -139,20 +130,19 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
     check_finite(run.from->model, checkpoint);
     run.about = fmt::format("{}, after {}", checkpoint, format_count(run.from->step, "step"));
   } else {
+    run.from = given.keep_optimizer ? read_optimizer(given.init_from) : xgrad::io::Checkpoint{};
     TrainedModel trained =
         holds_weights_alone(given.init_from)
             ? read_weights(given.init_from, given.data,
                            given.given.contains("--n-head") ? given.recipe.n_head : 0)
             : read_trained_model(given.init_from, given.base);
-    run.from.emplace().path = trained.path;
+    run.from->path = trained.path;
     run.from->model = state_dict(trained.model);
     run.about = std::move(trained.about);
     run.info = std::move(trained.info);
     if (run.info.config.find("learning_rate") != nullptr)  // of a run
       run.last_rate = schedule_of(read_recipe(run.info.config, trained.path))(
           std::max<std::uint64_t>(step_of(trained.path), 1) - 1);
-    if (given.keep_optimizer)
-      add_optimizer(*run.from, given);
     adapted = run.info.lora.has_value();
     if (!adapted && given.lora_rank > 0)
       run.info.lora = {lora_options(given), fs::absolute(trained.path).lexically_normal().string(),

@@ -131,14 +131,14 @@ void for_each_field(F&& f) {
 struct TrainOptions {
   std::string program = "char_transformer";  ///< as it was called
   std::string launcher = {};                 ///< the words before it, of several ranks
-  std::string data, val_data;  ///< empty: the embedded corpus, and the last tenth of `data`
-  std::string out;             ///< empty: a new folder under runs/
-  std::string init_from;       ///< a checkpoint; empty: random weights
-  std::string document_end;    ///< a text or an id; empty: the text is one document
-  std::string base;            ///< of adapters that are read; empty: as they say
+  std::string data, val_data;   ///< empty: the embedded corpus, and the last tenth of `data`
+  std::string out;              ///< empty: a new folder under runs/
+  std::string init_from;        ///< a checkpoint; empty: random weights
+  std::string document_end;     ///< a text or an id; empty: the text is one document
+  std::string base;             ///< of adapters that are read; empty: as they say
   bool keep_optimizer = false;  ///< begin with the optimizer's state of `init_from` as well
-  std::size_t lora_rank = 0;   ///< of adapters beside its weights; 0: the weights are trained
-  double lora_alpha = 0;       ///< 0: as the rank
+  std::size_t lora_rank = 0;    ///< of adapters beside its weights; 0: the weights are trained
+  double lora_alpha = 0;        ///< 0: as the rank
   std::string lora_targets = "all-linear";
   std::string preset = "nano";
   Recipe recipe;

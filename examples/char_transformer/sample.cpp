@@ -50,9 +50,9 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
     ids.copy(0, ids.size(), list.data());
     return list;
   } catch (const ValueError& error) {
-    fail<ValueError>("{}: {}; it knows {}{}", what, reason(error),
-                     xgrad::printable_name(text::encode_utf8(vocabulary.characters()->list())),
-                     cure_of(error));
+    fail<ValueError>("{}: {}; it knows {}; a model with --tokens bpe knows all", what,
+                     reason(error),
+                     xgrad::printable_name(text::encode_utf8(vocabulary.characters()->list())));
   }
 }
 

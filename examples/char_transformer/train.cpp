@@ -319,9 +319,9 @@ class Trainer {
     if (!writes_)
       return;
     print_loss("val_loss", *final_loss_, bits_per_byte(),
-               format_blocks(blocks_, all_blocks_, run_.dataset.validation_name,
-                             vocabulary_.count(recipe_.block_size)) +
-                   (blocks_ < all_blocks_ ? "; eval takes all" : ""),
+               fmt::format("{} of {}, {} each{}", format_blocks(blocks_, all_blocks_),
+                           run_.dataset.validation_name, vocabulary_.count(recipe_.block_size),
+                           blocks_ < all_blocks_ ? "; eval takes all" : ""),
                run_.dataset.entropy(blocks_ * recipe_.block_size));
     SampleOptions sample{.seed = options_.seed};
     sample.tokens =
@@ -404,7 +404,7 @@ double time_batch(std::size_t batch, const std::function<double(std::size_t bloc
 void dry_run(PreparedRun& run, Training& training) {
   say(describe(run, training.model()));
   Recipe& recipe = run.options.recipe;
-  const Dataset& dataset = run.dataset;
+  const xgrad::text::Ids& validation = run.dataset.ids.validation;
   const std::size_t made = run.steps(), all = recipe.max_iters, batch = recipe.batch_size,
                     every = recipe.eval_interval;
   const auto batches = static_cast<double>(std::exchange(recipe.gradient_accumulation_steps, 1));
@@ -415,24 +415,25 @@ void dry_run(PreparedRun& run, Training& training) {
                          });
   const double batch_ms = time_batch(batch, [&](std::size_t blocks) {
     const auto begin = std::chrono::steady_clock::now();
-    estimate_loss(training.ranks(), training.model(), dataset.ids.validation, dataset.document_end,
+    estimate_loss(training.ranks(), training.model(), validation, run.dataset.document_end,
                   recipe.block_size, blocks, 1, run.options.seed, {});
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-        .count();
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    return took.count();
   });
-  const std::size_t steps = all - made, last = all % every != 0 && steps > 0 ? 1 : 0,
-                    evaluations = all / every - made / every + last + (made == 0 && all > 0),
-                    blocks = std::min(most_val_blocks, xgrad::text::block_count(
-                                                           dataset.ids.validation,
-                                                           recipe.block_size));
-  const double evaluation_ms = batch_ms * static_cast<double>(recipe.eval_iters),
-               final_ms = batch_ms * static_cast<double>(blocks) / static_cast<double>(batch),
-               ms = step_ms * static_cast<double>(steps) +
-                    evaluation_ms * static_cast<double>(evaluations) + final_ms;
-  say(labelled("Time", fmt::format("about {}: {} of {}, {} of {}, and the final loss.",
-                                   format_duration(ms / 1000), format_count(steps, "step"),
-                                   format_time(step_ms), format_count(evaluations, "evaluation"),
-                                   format_time(evaluation_ms))));
+  const std::size_t at_ends = (made == 0 && all > 0 ? 1 : 0) + (all > made && all % every != 0),
+                    evaluations = all / every - made / every + at_ends,
+                    final_blocks = std::min(
+                        most_val_blocks, xgrad::text::block_count(validation, recipe.block_size));
+  const double batches_of_all = static_cast<double>(recipe.eval_iters * evaluations) +
+                                static_cast<double>(final_blocks) / static_cast<double>(batch),
+               ms = step_ms * static_cast<double>(all - made) + batch_ms * batches_of_all;
+  say(labelled(
+      "Time",
+      fmt::format("about {}: {} of {:.3g} {}, {} of {}, and the final loss.",
+                  format_duration(ms / 1000), format_count(all - made, "step"),
+                  step_ms < 1000 ? step_ms : step_ms / 1000, step_ms < 1000 ? "ms" : "s",
+                  format_count(evaluations, "evaluation"),
+                  format_duration(batch_ms / 1000 * static_cast<double>(recipe.eval_iters)))));
 }
 
 }  // namespace

@@ -263,12 +263,6 @@ std::string format_blocks(std::size_t blocks, std::size_t all) {
                     : "all " + format_count(all, "block");
 }
 
-std::string format_blocks(std::size_t blocks, std::size_t all, const std::string& name,
-                          const std::string& length) {
-  return fmt::format("{} of {}, {}{}", format_blocks(blocks, all), name, length,
-                     all == 1 ? "" : " each");
-}
-
 void print_loss(const std::string& label, double loss, double bits_per_byte,
                 const std::string& over, const std::optional<double>& entropy) {
   say(fmt::format("{} {:.9g} (perplexity {:.6g}, {:.6g} bits per byte)\nOver {}.\n", label, loss,
@@ -323,10 +317,11 @@ void evaluate(const EvalOptions& options) {
   Progress progress(0, 0, 0);
   const auto measure = [&] {
     return block_loss(one, trained.model, ids, document_end, block_size, blocks,
-                      {.between = [&](double done) {
-                        progress.evaluating(done);
-                        return false;
-                      }})
+                      {.between =
+                           [&](double done) {
+                             progress.evaluating(done);
+                             return false;
+                           }})
         .value();
   };
   const double loss = measure();
@@ -338,7 +333,8 @@ void evaluate(const EvalOptions& options) {
              info.vocabulary.bits_per_byte(
                  loss, ids, blocks * block_size,
                  val ? dataset.unknown.validation : dataset.unknown.train),
-             format_blocks(blocks, blocks, name, info.vocabulary.count(block_size)),
+             fmt::format("{} of {}, {} each", format_blocks(blocks, blocks), name,
+                         info.vocabulary.count(block_size)),
              val ? dataset.entropy(blocks * block_size) : std::nullopt);
 }
 

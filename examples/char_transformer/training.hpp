@@ -92,9 +92,6 @@ std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& mo
 
 /// "all 29 blocks", "the first 2,048 of 17,000 blocks", "the only block".
 std::string format_blocks(std::size_t blocks, std::size_t all);
-/// "all 29 blocks of NAME, 8 characters each"; `length` is that of a block.
-std::string format_blocks(std::size_t blocks, std::size_t all, const std::string& name,
-                          const std::string& length);
 /// Prints "LABEL X (perplexity Y, Z bits per byte)", what it is over, and, given the text's own
 /// entropy, the distance from it.
 void print_loss(const std::string& label, double loss, double bits_per_byte,

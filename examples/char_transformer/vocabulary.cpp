@@ -88,12 +88,6 @@ static std::size_t sum_of(const UnknownBytes& unknown) {
   return n;
 }
 
-std::string cure_of(const xgrad::Error& error) {
-  return dynamic_cast<const text::UnknownCharacter*>(&error) == nullptr
-             ? ""
-             : "; a model that was trained with --tokens bpe knows all characters";
-}
-
 std::size_t Vocabulary::unknown_bytes(const std::string& utf8) const {
   UnknownBytes unknown;
   if (pairs())

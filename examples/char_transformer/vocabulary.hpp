@@ -86,8 +86,6 @@ class Vocabulary {
   xgrad::io::TextTemplate template_;
 };
 
-/// A sentence about characters that a vocabulary lacks, if this is the error; else empty.
-std::string cure_of(const xgrad::Error& error);
 /// Warns of a text's bytes without tokens; `what` names the text.
 void warn_of_unknown(const std::string& what, const std::string& utf8, const UnknownBytes& unknown,
                      const Vocabulary& vocabulary);

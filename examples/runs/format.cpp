@@ -40,12 +40,6 @@ std::string format_duration(double seconds) {
                          : fmt::format("{}d{:02}h", s / 86400, s / 3600 % 24);
 }
 
-std::string format_time(double ms) {
-  return ms < 999.5    ? fmt::format("{:.3g} ms", ms)
-         : ms < 99'950 ? fmt::format("{:.3g} s", ms / 1000)
-                       : format_duration(ms / 1000);
-}
-
 std::string format_value(const xgrad::io::Json& value) {
   if (const auto* const x = value.as<double>())
     return fmt::format("{:.15g}", *x);  // hides the last digits of rounding

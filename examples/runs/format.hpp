@@ -21,8 +21,6 @@ std::string format_count(N n, std::string_view one = "") {
 std::string format_si(double x, std::string_view unit);
 /// "45s", "1m12s", "2h05m", "3d04h".
 std::string format_duration(double seconds);
-/// "26.3 ms", "34.3 s", "2m05s".
-std::string format_time(double ms);
 /// A string as it is, printable; everything else as JSON.
 std::string format_value(const xgrad::io::Json& value);
 

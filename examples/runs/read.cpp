@@ -137,23 +137,21 @@ Metrics read_metrics(const std::string& path) {
 }
 
 std::string runs_in(const std::string& folder, const std::string& file) {
-  fs::path first;
   std::error_code none;
   for (fs::directory_iterator at(folder, none), end; at != end; at.increment(none))
-    if (std::error_code no; fs::exists(at->path() / file, no) && (first.empty() || at->path() < first))
-      first = at->path();
-  return first.empty() ? ""
-                       : fmt::format("; it holds runs, as {}, and {}/* is all of them",
-                                     first.string(), first.parent_path().string());
+    if (std::error_code no; fs::exists(at->path() / file, no))
+      return fmt::format("; name a run in it, or all: {}/*", at->path().parent_path().string());
+  return "";
 }
 
 Run read_run(const std::string& given) {
   fs::path metrics = given;
   if (std::error_code none; fs::is_directory(metrics, none))
     metrics /= file_names[0];
-  if (std::error_code none; !fs::exists(metrics, none) && fs::is_directory(given, none))
-    throw xgrad::FileError(fmt::format("{}: the folder holds no metrics.jsonl{}", given,
-                                       runs_in(given, file_names[0])));
+  std::error_code none;
+  const std::string runs = fs::exists(metrics, none) ? "" : runs_in(given, file_names[0]);
+  if (!runs.empty())
+    throw xgrad::FileError(fmt::format("{}: the folder holds no metrics.jsonl{}", given, runs));
   const fs::path folder = metrics.has_parent_path() ? metrics.parent_path() : fs::path(".");
   const auto in_folder = [&](const char* name) { return (folder / name).string(); };
   Run run{.path = metrics.string(),

@@ -42,8 +42,7 @@ struct Run {
   std::string text = {}, val_text = {};
 };
 
-/// "; it holds runs, as runs/000; runs/* is all of them", if folders in a folder have this file;
-/// else empty.
+/// "; name a run in it, or all: runs/*", if folders in a folder have this file; else empty.
 std::string runs_in(const std::string& folder, const std::string& file);
 /// A run by its folder, or by its metrics.jsonl alone.  FileError if its metrics cannot be read;
 /// all other files may be missing.

@@ -13,9 +13,6 @@ namespace runs {
 namespace {
 
 std::string number(double x) { return fmt::format("{:.5g}", x); }
-std::string milliseconds(double ms) {  // 34,300 and not 3.43e+04
-  return ms < 999.5 ? fmt::format("{:.3g}", ms) : format_count(std::round(ms));
-}
 std::string last_of(const xgrad::pages::Series& series) {
   return series.ys.empty() ? "-" : number(series.ys.back());
 }
@@ -56,6 +53,7 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
   std::vector<double> times = m.ms.ys;
   std::erase_if(times, [](double ms) { return !std::isfinite(ms) || ms <= 0; });
   const bool timed = !times.empty();
+  const double ms = timed ? median(times) : 0;
   const auto batch = run.config.number("batch_size"), block = run.config.number("block_size");
   const double tokens = batch.value_or(0) * block.value_or(0) *
                         run.config.number("gradient_accumulation_steps").value_or(1);
@@ -72,9 +70,8 @@ std::vector<std::pair<const char*, std::string>> facts_of(const Run& run) {
           {"training loss", number(sum(last) / static_cast<double>(last.size()))},  // NaN: none
           {"  mean of the last", last.size() > 1 ? format_count(last.size(), "step") : "-"},
           {"losses not finite", infinite == 0 ? "-" : format_count(infinite)},
-          {"tokens/s",
-           timed && tokens > 0 ? format_count(std::round(1000 * tokens / median(times))) : "-"},
-          {"ms/step, median", timed ? milliseconds(median(times)) : "-"},
+          {"tokens/s", timed && tokens > 0 ? format_count(std::round(1000 * tokens / ms)) : "-"},
+          {"ms/step, median", timed ? format_count(ms < 1000 ? ms : std::round(ms)) : "-"},
           {"time of all steps", timed ? format_duration(sum(times) / 1000) : "-"}};
 }
 

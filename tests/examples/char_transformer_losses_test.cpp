@@ -309,7 +309,7 @@ TEST_CASE("char_transformer: eval scores all of a text, or the part that is aske
   CHECK(eval({"--data", "text", "--split", "val"}).substr(0, 20) == usual.substr(0, 20));
   // The scored part must be long enough, not the whole text.
   write_bytes(folder / "nine", "the cat\nt");
-  check_contains(eval({"--data", "nine"}), {"loss ", "all 1 block of nine"});
+  check_contains(eval({"--data", "nine"}), {"loss ", "the only block of nine"});
   check_refused(folder,
                 {"eval", "--checkpoint", folder.checkpoint, "--data", "nine", "--split", "val"}, 1,
                 {"nine: ", "too few for --block-size 8"});

@@ -99,7 +99,7 @@ TEST_CASE("char_transformer: a pretrained model writes, is measured and is shown
   const Result scored = ran(folder, {"eval", "--checkpoint", "llama", "--data", "few"});
   CHECK(value_after(scored.out, "loss ") ==
         Approx(model.loss(folder.row(few, 0, m - 1), folder.row(few, 1, m)).item()).epsilon(1e-6));
-  check_contains(scored.out, {fmt::format("Over the only block of few, {} tokens.", m - 1)});
+  check_contains(scored.out, {fmt::format("Over the only block of few, {} tokens each.", m - 1)});
   CHECK(ran(folder, {"eval", "llama/model.safetensors", "--data", "few"}).out == scored.out);
   const std::size_t all = folder.tokens.encode(tiny_text()).size();
   check_contains(ran(folder, {"eval", "--checkpoint", "llama", "--data", "text"}).out,

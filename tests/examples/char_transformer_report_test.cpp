@@ -71,7 +71,7 @@ TEST_CASE("char_transformer: runs are compared", "[report]") {
   check_refused(folder, {"compare", "a/run", "--out", "x.txt"}, 1,
                 {"x.txt: a page's name ends in .html"});
   check_refused(folder, {"report", "text"}, 1, {"text: line 1 is not a JSON object"});
-  check_refused(folder, {"report", "a"}, 1, {"a/metrics.jsonl: cannot be opened"});
+  check_refused(folder, {"report", "a"}, 1, {"a: the folder holds no metrics.jsonl; name a run"});
 }
 
 TEST_CASE("char_transformer: runs on one text are compared, whatever its path", "[report]") {

@@ -1,5 +1,7 @@
 // A run saves its state, or reports why it cannot.
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 #include <xgrad/autograd/ops.hpp>
@@ -257,13 +259,13 @@ TEST_CASE("char_transformer: --keep-optimizer begins with the averages of the so
     check_refused(folder, overridden(all, more), code, {why});
     CHECK_FALSE(fs::exists(folder / "no"));
   };
-  refused({"--init-from", "weights.safetensors"}, 1, "here are weights alone: omit the flag");
-  refused({"--init-from", "folder", "--document-end", ""}, 1, "omit the flag");
+  refused({"--init-from", "weights.safetensors"}, 1, "omit it here: ");
+  refused({"--init-from", "folder"}, 1, "omit it here: ");
   refused({"--lora-rank", "2"}, 2, "--lora-rank trains others: omit one of them");
   check_refused(folder, tiny_train({"--out", "no", "--keep-optimizer"}), 2,
                 {"from --init-from, which is not given"});
   run_well(folder, tiny_train({"--out", "none", "--max-iters", "0"}));
-  refused({"--init-from", "none"}, 1, "its optimizer has made no step: omit --keep-optimizer");
+  refused({"--init-from", "none"}, 1, "omit it here: none: its optimizer has made no step");
 }
 
 TEST_CASE("char_transformer: a rate that nobody chose may undo what weights have learnt",
@@ -276,14 +278,16 @@ TEST_CASE("char_transformer: a rate that nobody chose may undo what weights have
     const std::size_t at = err.find("Note:  ");
     return at == std::string::npos ? "" : err.substr(at, err.find('\n', at) - at);
   };
+  const std::string last = fmt::format("they were last trained with {:.4g}",
+                                       metrics_of(folder / "run").back().at("lr").get<double>());
   CHECK(note({"--out", "a"}) ==
         "Note:  --learning-rate is 0.001 unless it is given, which may undo what these weights "
-        "have learnt: they were last trained with 0.0001155; --keep-optimizer continues AdamW's "
-        "averages.");
-  CHECK_THAT(note({"--out", "b", "--keep-optimizer"}), EndsWith(" last trained with 0.0001155."));
+        "have learnt: " +
+            last + "; --keep-optimizer continues AdamW's averages.");
+  CHECK_THAT(note({"--out", "b", "--keep-optimizer"}), EndsWith(last + "."));
   CHECK(note({"--out", "c", "--learning-rate", "0.001"}).empty());
   CHECK(note({"--out", "d", "--lora-rank", "2"}).empty());
   run_well(folder, {"export", "run", "--out", "weights.safetensors"});
   CHECK_THAT(note({"--out", "e", "--init-from", "weights.safetensors"}),
-             EndsWith("for fine-tuning, 0.0001 or less is usual."));
+             EndsWith("learnt: fine-tuning usually takes 0.0001."));
 }
