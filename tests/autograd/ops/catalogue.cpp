@@ -10,7 +10,7 @@ namespace xgrad::testing {
 std::set<std::string> declared_ops() {
   const std::string folder = source_dir + "/autograd/";
   std::string text = read_bytes(folder + "ops.hpp");
-  static const std::regex include(R"(\n#include "(ops/(?!factories)\w+\.hpp)")");
+  static const std::regex include("\n#include \"(ops/(?!factories)\\w+\\.hpp)\"");
   static const std::regex declaration(R"(\n(?:Tensor|Extremum|std::vector<Tensor>) (\w+)\()");
   const std::string main = text;
   for (std::sregex_iterator at(main.begin(), main.end(), include), none; at != none; ++at)
