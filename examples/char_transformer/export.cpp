@@ -24,16 +24,19 @@ using xgrad::io::Json;
 
 /// Whether --out is a folder: a name with a slash at its end, without an extension, or of a folder.
 /// UsageError for other files than .safetensors.
-bool is_folder(const std::string& out) {
-  const std::string extension = fs::path(out).extension().string();
-  if (std::error_code none; out.ends_with('/') || extension.empty() || fs::is_directory(out, none))
+bool is_folder(const ExportOptions& options) {
+  const std::string extension = fs::path(options.out).extension().string();
+  if (std::error_code none; options.out.ends_with('/') || fs::is_directory(options.out, none))
     return true;
-  if (extension != ".safetensors")
+  if (extension == ".safetensors")
+    return false;
+  check_output(options.out, options.overwrite, files_of(options.checkpoint, options.base));
+  if (!extension.empty())
     fail<UsageError>(
         "--out {}: export writes NAME.safetensors, or a folder for transformers, NAME/, from which "
         "other programs make their formats (for GGUF, llama.cpp's convert_hf_to_gguf.py)",
-        out);
-  return false;
+        options.out);
+  return true;
 }
 
 /// Writes a folder as transformers does.
@@ -71,7 +74,7 @@ void export_folder(const ExportOptions& options) {
 
 /// Writes a folder as PEFT does.
 void export_adapters(const ExportOptions& options) {
-  if (!is_folder(options.out))
+  if (!is_folder(options))
     throw UsageError("--adapters writes a folder: --out DIR/ names it");
   if (!pretrained_folder(options.out).empty())
     fail<FileError>("{}: is a pretrained model's folder, and commands would read the adapters there: "
@@ -93,7 +96,7 @@ void export_model(const ExportOptions& options) {
   need_run(options.checkpoint);
   if (options.adapters)
     return export_adapters(options);
-  if (is_folder(options.out))
+  if (is_folder(options))
     return export_folder(options);
   check_output(options.out, options.overwrite, files_of(options.checkpoint, options.base));
   TrainedModel trained = load_trained_model(options.checkpoint, options.base);  // names the model

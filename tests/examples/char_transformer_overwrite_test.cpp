@@ -19,7 +19,8 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
   const TrainedFolder folder;
   const std::vector<std::pair<Arguments, std::string>> commands = {
       {{"export", "--checkpoint", folder.checkpoint}, "model.safetensors"},
-      {{"export", "--checkpoint", folder.checkpoint, "--out", "mine"}, "mine"},
+      {{"export", "--checkpoint", folder.checkpoint, "--out", "mine.safetensors"},
+       "mine.safetensors"},
       {{"explain", "--checkpoint", folder.checkpoint}, "explain.html"},
       {{"graph", "--checkpoint", folder.checkpoint}, "graph.html"},
       {{"graph", "--checkpoint", folder.checkpoint, "--format", "dot", "--out", "a.dot"}, "a.dot"},
@@ -33,7 +34,7 @@ TEST_CASE("char_transformer: a file that is there is not replaced without --over
     CHECK(read_bytes(folder / file) == "somebody's own");
   }
   // A link to it counts as the file, and so does a link to a file that does not exist yet.
-  fs::create_symlink("mine", folder / "link");
+  fs::create_symlink("mine.safetensors", folder / "link");
   fs::create_symlink("nowhere", folder / "dangling");
   for (const char* const link : {"link", "dangling"})
     check_refused(folder, {"export", "--checkpoint", "state", "--out", link}, 1,
