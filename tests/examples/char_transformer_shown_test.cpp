@@ -99,7 +99,7 @@ TEST_CASE("char_transformer: a dry run prints the same as a run, and writes noth
       run_well(folder, tiny_train({"--dry-run", "--eval-iters", "1000000000", "--eval-interval",
                                    "7", "--max-iters", "15"}))
           .out;
-  CHECK_THAT(slow, Catch::Matchers::Matches("[^]*\nTime:  about [0-9]+d[0-9]+h: 15 steps of "
+  CHECK_THAT(slow, Catch::Matchers::Matches("[^]*\nTime:  about [0-9]+[dh][0-9]+[hm]: 15 steps of "
                                             "[0-9.]+ ms, 4 evaluations of [0-9]+[dh][^]*"));
   check_contains(slow, {"\nEval:  before the first step and every 7 steps, over 1,000,000,000 "
                         "random batches of 32 characters: 136,752,136 times the text"});
