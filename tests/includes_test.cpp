@@ -65,8 +65,9 @@ Names violations(const std::string& path, const std::string& text) {
                       at->str());
     if (!(*at)[1].matched && !in_library)
       continue;  // a file of the program beside it
-    const std::filesystem::path file =
-        (*at)[1].matched ? at->str(1) : std::filesystem::path(path).parent_path() / at->str(2);
+    const std::filesystem::path file = (*at)[1].matched
+                                           ? std::filesystem::path(at->str(1))
+                                           : std::filesystem::path(path).parent_path() / at->str(2);
     const std::string other = layer_of(file.lexically_normal().generic_string());
     if (other != "base" && other != layer->name &&
         std::ranges::find(layer->below, other) == layer->below.end())
