@@ -137,13 +137,7 @@ Cache::~Cache() {
   shrink(0);
 }
 
-// Null if the memory for a cache cannot be had.
-[[gnu::noinline]] Cache* new_cache() noexcept try {
-  return cache = &detail::per_thread<Cache>();
-} catch (const std::bad_alloc&) {
-  return nullptr;
-}
-Cache* live_cache() { return cache != nullptr ? cache : new_cache(); }
+[[gnu::noinline]] Cache& new_cache() { return *(cache = &detail::per_thread<Cache>()); }
 
 // ---- large blocks: shared by all threads, because one makes gradients and another frees them ----
 
@@ -172,9 +166,9 @@ void* from_system(std::size_t bytes) {
 }
 
 [[gnu::noinline]] void* allocate_new_small(SizeClass size) {
+  Cache& mine = cache != nullptr ? *cache : new_cache();
   void* const block = from_system(size.bytes);
-  if (Cache* const c = live_cache())
-    c->count(size);
+  mine.count(size);
   return block;
 }
 
@@ -211,9 +205,12 @@ void* from_system(std::size_t bytes) {
 
 // Frees of a thread whose cache is not made yet, or is destroyed.
 [[gnu::noinline]] void free_first_small(void* block, std::size_t bytes) noexcept {
-  Cache* const c = live_cache();
-  if (c == nullptr || !c->keeps(small_class(bytes), block))
-    give_back(block);
+  try {
+    if (new_cache().keeps(small_class(bytes), block))
+      return;
+  } catch (const std::bad_alloc&) {  // there is no memory for a cache
+  }
+  give_back(block);
 }
 
 }  // namespace

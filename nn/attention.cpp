@@ -40,9 +40,7 @@ Tensor alibi_bias(Dim heads, Dim queries, Dim keys, Dim offset, DType dtype) {
   return to(Tensor(std::move(slopes), {heads, 1, 1}) * -distance, dtype);
 }
 
-RotaryEmbedding::RotaryEmbedding(Dim head_dim, const Indices& positions,
-                                 const RotaryOptions& options)
-    : pairs_(options.pairs), head_dim_(head_dim) {
+Size RotaryEmbedding::rotated_channels(Dim head_dim, const RotaryOptions& options) {
   const double share = options.partial_rotary_factor;
   check<ValueError>(share >= 0 && share <= 1,
                     "RotaryEmbedding: partial_rotary_factor {} is not between 0 and 1", share);
@@ -56,6 +54,13 @@ RotaryEmbedding::RotaryEmbedding(Dim head_dim, const Indices& positions,
   check<ValueError>(options.low_freq_factor < options.high_freq_factor,
                     "RotaryEmbedding: low_freq_factor {} is not below high_freq_factor {}",
                     options.low_freq_factor, options.high_freq_factor);
+  return dims;
+}
+
+RotaryEmbedding::RotaryEmbedding(Dim head_dim, const Indices& positions,
+                                 const RotaryOptions& options)
+    : pairs_(options.pairs), head_dim_(head_dim) {
+  const Size dims = rotated_channels(head_dim, options);
   const auto pairs = static_cast<std::size_t>(dims / 2);
   std::vector<double> frequencies(pairs);
   for (std::size_t i = 0; i < pairs; ++i) {

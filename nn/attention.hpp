@@ -62,6 +62,8 @@ class RotaryEmbedding {
   /// D: (B, 1, T) if positions differ within the batch.  ValueError unless the number of rotated
   /// channels is even, theta and factor are positive and low_freq_factor is below high_freq_factor.
   RotaryEmbedding(Dim head_dim, const Indices& positions, const RotaryOptions& options = {});
+  /// The channels of a head that it rotates.  Errors as above.
+  static Size rotated_channels(Dim head_dim, const RotaryOptions& options);
   /// With given cosines and sines (..., T, R / 2), to which gradients flow, for the first R
   /// channels of heads of any D >= R: angles of another rule, or learned ones.  ShapeError unless
   /// they have one shape.

@@ -35,7 +35,7 @@ const GPTConfig& checked(const GPTConfig& c, const char* caller) {
   check<ValueError>(c.sliding_window >= 0, "{}: sliding_window is {}; it must be 0 or above",
                     caller, c.sliding_window);
   if (c.rotary)
-    RotaryEmbedding(c.head_width(), arange_indices(1), *c.rotary);  // for its errors
+    RotaryEmbedding::rotated_channels(c.head_width(), *c.rotary);  // for its errors
   return c;
 }
 

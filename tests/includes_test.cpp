@@ -56,7 +56,7 @@ std::string layer_of(const std::string& path) {
 Names violations(const std::string& path, const std::string& text) {
   const auto layer = std::ranges::find(layers, layer_of(path), &Layer::name);
   REQUIRE(layer != layers.end());
-  static const std::regex include("#include (?:<xgrad/([^>]*\\.hpp)>|\"([^\"]*\\.hpp)\")");
+  static const std::regex include("\n#include (?:<xgrad/([^>]*\\.hpp)>|\"([^\"]*\\.hpp)\")");
   const bool in_library = layer->name != "examples" && layer->name != "extras";
   Names found;
   for (std::sregex_iterator at(text.begin(), text.end(), include), end; at != end; ++at) {
