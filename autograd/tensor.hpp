@@ -296,10 +296,6 @@ class Tensor {
 
   // ---- ops as members, x.softmax(-1): scripts/members makes these from ops.hpp ----
 #include "members_declared.inc"
-  template <std::floating_point F>
-  std::vector<Tensor> split(F, Dim = 0) const = delete;  // it would be truncated
-  template <std::size_t N, std::floating_point F>
-  std::array<Tensor, N> split(F, Dim = 0) const = delete;
   Tensor t() const;  ///< the transpose of a matrix; x itself if it has fewer dimensions
   Tensor T() const { return t(); }
   Tensor mT() const;  ///< transpose(-2, -1): of each matrix; ShapeError if there is none
