@@ -14,7 +14,7 @@ using namespace xgrad;
 namespace {
 
 using Int = std::int64_t;
-__extension__ typedef __int128 Wide;
+__extension__ typedef __int128 WideInt;
 constexpr Int least = std::numeric_limits<Int>::min(), most = std::numeric_limits<Int>::max();
 
 std::vector<double> numbers_of(const Tensor& x) { return numbers(x); }
@@ -72,10 +72,10 @@ void check_pairwise(const Indices& y, const Indices& a, const Indices& b, const 
 }
 
 // The bits of a number that fits int64, without overflow on the way.
-Int low_bits(Wide v) { return static_cast<Int>(static_cast<std::uint64_t>(v)); }
+Int low_bits(WideInt v) { return static_cast<Int>(static_cast<std::uint64_t>(v)); }
 
-Wide floor_of(Wide a, Wide b) {
-  const Wide q = a / b;
+WideInt floor_of(WideInt a, WideInt b) {
+  const WideInt q = a / b;
   return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
 }
 
@@ -160,11 +160,11 @@ TEST_CASE("arithmetic of Indices", "[indices]") {
       {some_ids({0, 3}), {1, 2, 3}},
       {some_ids({}), some_ids({})}};
   for (const auto& [a, b] : operands) {
-    check_pairwise(a + b, a, b, [](Wide x, Int y) { return low_bits(x + y); });
-    check_pairwise(a - b, a, b, [](Wide x, Int y) { return low_bits(x - y); });
-    check_pairwise(a * b, a, b, [](Wide x, Int y) { return low_bits(x * y); });
-    check_pairwise(a / b, a, b, [](Wide x, Int y) { return low_bits(floor_of(x, y)); });
-    check_pairwise(a % b, a, b, [](Wide x, Int y) { return low_bits(x - floor_of(x, y) * y); });
+    check_pairwise(a + b, a, b, [](WideInt x, Int y) { return low_bits(x + y); });
+    check_pairwise(a - b, a, b, [](WideInt x, Int y) { return low_bits(x - y); });
+    check_pairwise(a * b, a, b, [](WideInt x, Int y) { return low_bits(x * y); });
+    check_pairwise(a / b, a, b, [](WideInt x, Int y) { return low_bits(floor_of(x, y)); });
+    check_pairwise(a % b, a, b, [](WideInt x, Int y) { return low_bits(x - floor_of(x, y) * y); });
   }
 }
 
