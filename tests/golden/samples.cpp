@@ -1,6 +1,7 @@
 #include "golden/samples.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/io/safetensors.hpp>
 
@@ -256,6 +257,17 @@ Deviations deviations(const OpCall& call, DType dtype) {
 }
 
 // ---- samples ----
+
+std::string signs_of(const std::vector<Tensor>& xs) {
+  std::string text;
+  for (const Tensor& x : xs) {
+    if (x.defined())
+      for (const double v : numbers(x.detach()))
+        text += std::isnan(v) ? 'n' : !std::isinf(v) ? '.' : v > 0 ? '+' : '-';
+    text += ' ';
+  }
+  return text;
+}
 
 static Tensor joined(const std::vector<Tensor>& outputs) {
   if (outputs.size() == 1)

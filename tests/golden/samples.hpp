@@ -60,6 +60,10 @@ struct OpSample {
   double tolerance32 = 1e-5;
 };
 
+/// For each element n if it is NaN, + or - if it is infinite, else a point; undefined ones are
+/// blank.
+std::string signs_of(const std::vector<Tensor>& xs);
+
 /// The samples of a group that have differentiated inputs and Tensors as outputs.
 const std::vector<OpSample>& op_samples(const OpGroup& group);
 
