@@ -1,4 +1,5 @@
-// Layers against numbers of PyTorch, typed in, and their gradients in float64.
+// Layers: initial values, typed in from PyTorch, and errors.  The table of layers
+// (golden/layers.py) has PyTorch's results and the derivatives.
 
 #include <cmath>
 #include <xgrad/autograd/engine.hpp>
@@ -99,24 +100,10 @@ TEST_CASE("padding in an Embedding", "[nn]") {
   CHECK(numbers(second[0])[0] != 0);
 }
 
-TEST_CASE("Norms and activations as PyTorch's", "[nn]") {
-  manual_seed(3);
-  const Tensor x = randn({2, 5});
-  check_start(nn::LayerNorm(5)(x),
-              {1.5629127, 0.166482523, -0.0242920909, -1.58571696, -0.119386092});
-  check_start(nn::GELU()(x), {0.633859038, 0.0995492041, 0.0476433523, -0.165520221});
-  check_start(nn::GELU{Gelu::tanh}(x), {0.633774042, 0.0995489061, 0.0476433299, -0.165555865});
-  check_start(nn::SiLU()(x), {0.554802597, 0.0950389653, 0.0464670174, -0.21554485});
+TEST_CASE("defaults of LayerNorm and Softmax", "[nn]") {
   CHECK_FALSE(nn::LayerNorm(5, {.bias = false}).bias.defined());
   CHECK(nn::LayerNorm({2, 5}).weight.shape() == Shape{2, 5});
-
-  nn::RMSNorm rms(2, 0);
-  check_start(rms(tensor({{3, 4}})), {3 / std::sqrt(12.5), 4 / std::sqrt(12.5)});
-  check_start(nn::ReLU()(tensor({-1, 2})), {0, 2});
-  check_start(nn::Tanh()(tensor({1})), {std::tanh(1.0)});
-  check_start(nn::Sigmoid()(tensor({0})), {0.5});
   check_start(nn::Softmax()(tensor({{0, 0}, {1, 1}})), {0.5, 0.5, 0.5, 0.5});
-  check_start(nn::Softmax{0}(tensor({{0, 3}, {0, 3}})), {0.5, 0.5, 0.5, 0.5});
 }
 
 TEST_CASE("Dropout is on in training only", "[nn]") {
@@ -131,25 +118,7 @@ TEST_CASE("Dropout is on in training only", "[nn]") {
   CHECK_THROWS_WITH(nn::Dropout(1.5), ContainsSubstring("Dropout: p is 1.5"));
 }
 
-TEST_CASE("Gradients of the small layers", "[nn][gradcheck]") {
-  manual_seed(6);
-  const Tensor x = randn({3, 4});
-  nn::Sequential net{nn::Linear(4, 5), nn::GELU(),
-                     nn::LayerNorm(5), nn::Linear(5, 4, false),
-                     nn::SiLU(),       nn::RMSNorm(4),
-                     nn::Tanh(),       nn::Sigmoid(),
-                     nn::Softmax(),    nn::LayerNorm(4, {.bias = false})};
-  check_gradients(net, x, net);
-
-  nn::Sequential words{nn::Embedding(5, 3), nn::Linear(3, 2)};
-  const Indices ids({{0, 4}, {4, 2}});
-  check_gradients(words, ones({1}), [&](const Tensor& one) { return words(ids) * one; });
-}
-
-TEST_CASE("Gradients of a transformer block", "[nn][attention][gradcheck]") {
-  manual_seed(9);
-  nn::TransformerBlock block(4, 2);
-  check_gradients(block, randn({2, 3, 4}), block);
+TEST_CASE("TransformerBlock names misshapen heads", "[nn][attention]") {
   CHECK_THROWS_WITH(nn::TransformerBlock(6, 4), ContainsSubstring("6 is not a multiple of n_head"));
   CHECK_THROWS_AS(nn::TransformerBlock(4, 2, -0.5), ValueError);
 }

@@ -48,10 +48,11 @@ TEST_CASE("PReLU at its kink, infinity and NaN", "[nn]") {
 }
 
 TEST_CASE("layers for Sequential", "[nn]") {
-  const nn::Sequential net{nn::Identity(),      nn::Flatten(),   nn::Linear(6, 4),
-                           nn::GroupNorm(2, 4), nn::LeakyReLU(), nn::SwiGLU(4, 5),
-                           nn::ELU(),           nn::Softplus(),  nn::PReLU(4),
-                           nn::BatchNorm1d(4),  nn::LogSoftmax()};
+  const nn::Sequential net{
+      nn::Identity(),  nn::Flatten(),      nn::Linear(6, 4), nn::GroupNorm(2, 4),
+      nn::LeakyReLU(), nn::SwiGLU(4, 5),   nn::ELU(),        nn::Softplus(),
+      nn::PReLU(4),    nn::BatchNorm1d(4), nn::RMSNorm(4),   nn::SiLU(),
+      nn::Tanh(),      nn::Sigmoid(),      nn::Softmax(),    nn::LogSoftmax()};
   CHECK(net(randn({3, 2, 3})).shape() == Shape{3, 4});
 }
 
