@@ -55,7 +55,7 @@ std::vector<std::string> remarks(const std::vector<Run>& runs) {
   else if (other_texts(runs, &Run::val_text, "val_data"))
     all.push_back(
         "They were validated on different texts (--val-data): their validation losses are not "
-        "compare.");
+        "comparable.");
   else if (other_texts(runs, nullptr, "tokens") || other_texts(runs, nullptr, "vocab_size"))
     all.push_back("Their vocabularies differ: bits per byte are comparable, losses are not.");
   return all;
