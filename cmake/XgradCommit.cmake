@@ -7,7 +7,7 @@ if(git AND EXISTS "${SOURCE}/.git")  # (not an enclosing project's)
                   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[
-#include "char_transformer/build.hpp"
+#include "char_transformer/commands.hpp"
 
 namespace char_transformer {
 

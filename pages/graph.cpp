@@ -9,7 +9,7 @@
 #include <set>
 #include "../autograd/ops/rules.hpp"
 #include "assets.hpp"
-#include "graph_numbers.hpp"
+#include "graph_check.hpp"
 #include "page.hpp"
 
 namespace xgrad::pages {

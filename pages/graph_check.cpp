@@ -16,7 +16,6 @@
 #include "../autograd/check/describe.hpp"
 #include "../autograd/check/probe.hpp"
 #include "../autograd/ops.hpp"
-#include "graph_numbers.hpp"
 
 namespace xgrad::pages::detail {
 namespace {

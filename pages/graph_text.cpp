@@ -11,7 +11,7 @@
 #include "../autograd/error.hpp"
 #include "../autograd/fail.hpp"
 #include "graph.hpp"
-#include "graph_numbers.hpp"
+#include "graph_check.hpp"
 
 namespace xgrad::pages {
 namespace detail {

@@ -145,8 +145,6 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size) {
   }
   if (!options.base.empty())
     config.emplace_back("base", std::filesystem::absolute(options.base).string());
-  if (options.keep_optimizer)
-    config.emplace_back("keep_optimizer", true);
   config.emplace_back("tokens", options.tokens);
   config.emplace_back("sample_prompt", options.sample_prompt);
   // A path may be any bytes.

@@ -59,4 +59,9 @@ void report(const RunsOptions& options);
 /// Prints a table of the runs, and writes a page or a picture of them.
 void compare(const RunsOptions& options);
 
+/// The project's version, "0.1.0".
+extern const char* const build_version;
+/// The commit that was built, "13afac4" or "13afac4-dirty"; empty outside git.
+extern const char* const build_commit;
+
 }  // namespace char_transformer

@@ -20,7 +20,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "build.hpp"
 #include "commands.hpp"
 #include "hints.hpp"
 #include "output.hpp"
@@ -412,8 +411,6 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
            "begin a new run with the weights of a checkpoint, of a pretrained model's folder, of "
            "a safetensors file with nanoGPT's names, as export writes it, or with PEFT's adapters",
            "FILE|DIR");
-  add_bool(app, "--keep-optimizer", train.keep_optimizer,
-           "with --init-from of a run: begin with its AdamW's averages, too, not with zeros");
   add_base(app, train.base);
   add_number(app, "--lora-rank", train.lora_rank, {1, 65536},
              "train adapters of this rank (LoRA) to its weights; checkpoints hold only these");

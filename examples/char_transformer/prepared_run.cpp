@@ -12,7 +12,7 @@
 #include <xgrad/io/adapters.hpp>
 #include <xgrad/io/file.hpp>
 
-#include "build.hpp"
+#include "commands.hpp"
 #include "output.hpp"
 #include "training.hpp"
 
@@ -79,19 +79,6 @@ void check_lora(const TrainOptions& given, bool has_adapters) {
     throw UsageError("--lora-targets names no layer");
 }
 
-/// The checkpoint in --init-from, for --keep-optimizer.
-xgrad::io::Checkpoint read_optimizer(const std::string& from) {
-  try {
-    xgrad::io::Checkpoint checkpoint = read_checkpoint(find_checkpoint(from));
-    check<FileError>(!checkpoint.optimizer.tensors.empty(), "{}: its optimizer has made no step",
-                     from);
-    return checkpoint;
-  } catch (const FileError& error) {
-    fail<FileError>("--keep-optimizer takes the state in a run's checkpoint; omit it here: {}",
-                    error.what());
-  }
-}
-
 /// A warning if weights are trained further with the default rate, above their last; else empty.
 std::string rate_note(const PreparedRun& run) {
   const TrainOptions& o = run.options;
@@ -99,13 +86,11 @@ std::string rate_note(const PreparedRun& run) {
   if (!run.from || o.given.contains("--learning-rate") || o.lora_rank > 0 ||
       before >= o.recipe.learning_rate)
     return "";
-  const char* const keep =
-      run.last_rate && !o.keep_optimizer ? "; --keep-optimizer continues AdamW's averages" : "";
   return fmt::format(
       "--learning-rate is {:.4g} unless it is given, which may undo what these weights have "
-      "learnt: {} {:.4g}{}.",
+      "learnt: {} {:.4g}.",
       o.recipe.learning_rate,
-      run.last_rate ? "they were last trained with" : "fine-tuning usually takes", before, keep);
+      run.last_rate ? "they were last trained with" : "fine-tuning usually takes", before);
 }
 
 /// The options of a resumed run; without a checkpoint, of a new run, which may have the weights of
@@ -118,8 +103,6 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
     if (given.lora_rank > 0)
       throw UsageError("--lora-rank adds adapters to a model: --init-from names it");
     check_lora(given, false);
-    if (given.keep_optimizer)
-      throw UsageError("--keep-optimizer takes the state from --init-from, which is not given");
     return run;
   }
   if (resumes) {
@@ -130,13 +113,12 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
     check_finite(run.from->model, checkpoint);
     run.about = fmt::format("{}, after {}", checkpoint, format_count(run.from->step, "step"));
   } else {
-    run.from = given.keep_optimizer ? read_optimizer(given.init_from) : xgrad::io::Checkpoint{};
     TrainedModel trained =
         holds_weights_alone(given.init_from)
             ? read_weights(given.init_from, given.data,
                            given.given.contains("--n-head") ? given.recipe.n_head : 0)
             : read_trained_model(given.init_from, given.base);
-    run.from->path = trained.path;
+    run.from.emplace().path = trained.path;
     run.from->model = state_dict(trained.model);
     run.about = std::move(trained.about);
     run.info = std::move(trained.info);
@@ -240,8 +222,6 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
   if (options.val_data.empty())
     options.val_data = text_in(before, "val_data");
   options.init_from = text_in(before, "init_from");
-  const bool* const kept = before.find<bool>("keep_optimizer");
-  options.keep_optimizer = kept != nullptr && *kept;
   return run;
 }
 

@@ -87,10 +87,6 @@ void complete(TrainOptions& train) {
     fail<UsageError>(
         "--init-from begins a new run, and --resume {} continues one: omit one of them",
         *train.resume);
-  if (train.keep_optimizer && train.lora_rank > 0)
-    throw UsageError(
-        "--keep-optimizer takes the state of the weights' optimizer, and --lora-rank trains "
-        "others: omit one of them");
   // Tests values, because a run's config.json contains flags with their default values.
   if (train.overfit_one_batch &&
       (train.resume || !train.out.empty() || train.save_interval || train.profile))

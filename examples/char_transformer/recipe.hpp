@@ -136,7 +136,6 @@ struct TrainOptions {
   std::string init_from;        ///< a checkpoint; empty: random weights
   std::string document_end;     ///< a text or an id; empty: the text is one document
   std::string base;             ///< of adapters that are read; empty: as they say
-  bool keep_optimizer = false;  ///< begin with the optimizer's state of `init_from` as well
   std::size_t lora_rank = 0;    ///< of adapters beside its weights; 0: the weights are trained
   double lora_alpha = 0;        ///< 0: as the rank
   std::string lora_targets = "all-linear";

@@ -98,21 +98,7 @@ Training::Training(PreparedRun& run, Ranks& ranks)
   ranks_.share(trained_parameters(model_));
   if (run.resumed)
     xgrad::io::restore(*run.from, model_, optimizer_);
-  else if (run.options.keep_optimizer)
-    keep_optimizer(*run.from);
   run.from.reset();
-}
-
-/// Takes a checkpoint's averages and counts of steps, but neither its options nor its generator.
-void Training::keep_optimizer(const xgrad::io::Checkpoint& from) {
-  const xgrad::optim::OptimizerState own = optimizer_.state_dict();
-  const Generator generator = xgrad::default_generator();
-  xgrad::io::restore(from, model_, optimizer_);
-  xgrad::default_generator() = generator;
-  xgrad::optim::OptimizerState state = optimizer_.state_dict();
-  for (const auto& option : own.numbers)
-    *std::ranges::find(state.numbers, option.first, [](auto& n) { return n.first; }) = option;
-  optimizer_.load_state_dict(state);
 }
 
 /// Draws the step's batches and adds the gradient of the mean loss over them; returns that loss.

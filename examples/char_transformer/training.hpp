@@ -36,7 +36,7 @@ std::string first_anomaly(const std::function<void()>& again);
 class Training {
  public:
   /// Draws the weights, or takes those of a checkpoint and frees it; a resumed run also restores
-  /// its optimizer and generator, and one with --keep-optimizer the optimizer's averages.
+  /// its optimizer and generator.
   Training(PreparedRun& run, Ranks& ranks);
 
   /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
@@ -53,7 +53,6 @@ class Training {
  private:
   [[noreturn]] void stop_before_update(const std::string& what, const xgrad::Generator& generator);
   double add_gradients();
-  void keep_optimizer(const xgrad::io::Checkpoint& from);
 
   const Recipe& recipe_;
   const Dataset& dataset_;

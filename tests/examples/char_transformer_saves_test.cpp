@@ -214,60 +214,6 @@ TEST_CASE("char_transformer: a run that is stopped and cannot be saved says so",
   CHECK(result.err.find("the model is in") == std::string::npos);
 }
 
-TEST_CASE("char_transformer: --keep-optimizer begins with the averages of the source's AdamW",
-          "[saves]") {
-  const TrainedFolder folder;
-  const auto numbers = [&](const std::string& path) {
-    const auto state = xgrad::io::load_checkpoint(folder / path).optimizer;
-    return std::map<std::string, double>(state.numbers.begin(), state.numbers.end());
-  };
-  const auto averages = [&](const std::string& path) {
-    for (const auto& [name, x] : xgrad::io::load_checkpoint(folder / path).optimizer.tensors)
-      if (name == "state.1.exp_avg")
-        return x;
-    return xgrad::Tensor();
-  };
-  const Arguments usual = tiny_train(
-      {"--init-from", "run", "--max-iters", "1", "--warmup-iters", "0", "--beta1", "0.999999"});
-  const auto train = [&](const Arguments& more) {
-    run_well(folder, overridden(usual, more));
-    return metrics_of(folder / more[1])[0].at("loss").get<double>();
-  };
-  // The same batches, and options of its own; with this beta1 the averages stay.
-  CHECK(train({"--out", "zeros"}) == train({"--out", "kept", "--keep-optimizer"}));
-  const std::string file = "/checkpoint.safetensors";
-  CHECK(numbers("zeros" + file).at("state.1.step") == 1);
-  CHECK(numbers("kept" + file).at("state.1.step") == 41);
-  for (const auto& [name, number] : numbers("zeros" + file))
-    if (name.starts_with("param_groups."))
-      CHECK(numbers("kept" + file).at(name) == number);
-  const xgrad::Tensor before = averages(folder.checkpoint), kept = averages("kept" + file);
-  const double largest = xgrad::max(xgrad::abs(before)).item();
-  CHECK(largest > 1e-3);
-  CHECK(xgrad::max(xgrad::abs(kept - before)).item() < 1e-3 * largest);
-  CHECK(xgrad::max(xgrad::abs(averages("zeros" + file))).item() < 1e-3 * largest);
-  // The flag is kept in config.json, for --config, also when the run goes on.
-  run_well(folder, {"train", "--resume", "kept", "--max-iters", "2"});
-  CHECK(Json::parse(read_bytes(folder / "kept/config.json")).at("keep_optimizer") == true);
-  run_well(folder, {"train", "--config", "kept/config.json", "--out", "same"});
-  CHECK(numbers("same" + file) == numbers("kept" + file));
-
-  run_well(folder, {"export", "run", "--out", "weights.safetensors"});
-  run_well(folder, {"export", "run", "--out", "folder/"});
-  const auto refused = [&](const Arguments& more, int code, const std::string& why) {
-    Arguments all = overridden(usual, {"--out", "no", "--keep-optimizer"});
-    check_refused(folder, overridden(all, more), code, {why});
-    CHECK_FALSE(fs::exists(folder / "no"));
-  };
-  refused({"--init-from", "weights.safetensors"}, 1, "omit it here: ");
-  refused({"--init-from", "folder"}, 1, "omit it here: ");
-  refused({"--lora-rank", "2"}, 2, "--lora-rank trains others: omit one of them");
-  check_refused(folder, tiny_train({"--out", "no", "--keep-optimizer"}), 2,
-                {"from --init-from, which is not given"});
-  run_well(folder, tiny_train({"--out", "none", "--max-iters", "0"}));
-  refused({"--init-from", "none"}, 1, "omit it here: none: its optimizer has made no step");
-}
-
 TEST_CASE("char_transformer: a rate that nobody chose may undo what weights have learnt",
           "[saves]") {
   const TinyFolder folder;
@@ -283,8 +229,7 @@ TEST_CASE("char_transformer: a rate that nobody chose may undo what weights have
   CHECK(note({"--out", "a"}) ==
         "Note:  --learning-rate is 0.001 unless it is given, which may undo what these weights "
         "have learnt: " +
-            last + "; --keep-optimizer continues AdamW's averages.");
-  CHECK_THAT(note({"--out", "b", "--keep-optimizer"}), EndsWith(last + "."));
+            last + ".");
   CHECK(note({"--out", "c", "--learning-rate", "0.001"}).empty());
   CHECK(note({"--out", "d", "--lora-rank", "2"}).empty());
   run_well(folder, {"export", "run", "--out", "weights.safetensors"});
