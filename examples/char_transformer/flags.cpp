@@ -60,13 +60,26 @@ struct Command {
   std::set<std::string>* given = nullptr;  ///< flags with a value, --config's too
 };
 
-/// A command that calls f(options) and exits with 0.
-template <class Options, class F>
-Command command_of(CLI::App& app, const std::shared_ptr<Options>& options, F f) {
-  return {&app, [options, f] {
-            f(*options);
-            return 0;
-          }};
+/// A command that calls run(options), whose flags are those of add(app, options).
+template <class Options>
+Command command_of(CLI::App& program, const char* name, const char* what,
+                   void (*add)(CLI::App&, Options&), const std::function<int(Options&)>& run) {
+  const auto options = std::make_shared<Options>();
+  Command command{program.add_subcommand(name, what), [options, run] { return run(*options); }};
+  add(*command.app, *options);
+  if constexpr (requires { options->given; })
+    command.given = &options->given;
+  return command;
+}
+
+/// The same for one that exits with 0.
+template <class Options>
+Command command_of(CLI::App& program, const char* name, const char* what,
+                   void (*add)(CLI::App&, Options&), void (*run)(const Options&)) {
+  return command_of<Options>(program, name, what, add, [run](Options& options) {
+    run(options);
+    return 0;
+  });
 }
 
 /// The number of letters to insert, remove or change that turn a into b (Levenshtein, 1966).
@@ -243,33 +256,32 @@ double read_number(const std::string& flag, const std::string& given, Range rang
 // Each of these takes one value and explains a wrong one: "--n-layer: '0' is not a whole number
 // from 1 to 1024".
 
+using Read = std::function<void(const std::string& given)>;
+
+CLI::Option* add_flag(CLI::App& app, const std::string& names, const std::string& type,
+                      const std::string& help, const Read& read) {
+  return app.add_option_function<std::string>(names, read, help)->type_name(type);
+}
+
 /// Adds a flag with a whole number, also an optional one, or a double.
 template <class T>
-CLI::Option* add_number(CLI::App& app, const std::string& flag, T& target, Range range,
-                        const std::string& help) {
+void add_number(CLI::App& app, const std::string& flag, T& target, Range range,
+                const std::string& help) {
+  using Number = std::conditional_t<std::is_same_v<T, double>, double, std::size_t>;
   constexpr bool whole = !std::is_same_v<T, double>;
-  const auto read = [&target, flag, range](const std::string& given) {
-    const double value = read_number(flag, given, range, whole);
-    if constexpr (whole)
-      target = static_cast<std::size_t>(value);
-    else
-      target = value;
-  };
-  return app.add_option_function<std::string>(flag, read, help)->type_name(whole ? "N" : "X");
+  add_flag(app, flag, whole ? "N" : "X", help, [&target, flag, range](const std::string& given) {
+    target = static_cast<Number>(read_number(flag, given, range, whole));
+  });
 }
 
 /// `--flag`, `--flag true`, `--flag=false`.
-CLI::Option* add_bool(CLI::App& app, const std::string& flag, bool& target,
-                      const std::string& help) {
+void add_bool(CLI::App& app, const std::string& flag, bool& target, const std::string& help) {
   const auto read = [&target, flag](const std::string& given) {
     target = given == "true" || given == "True";
     if (!target && given != "false" && given != "False")
       refuse_value(flag, given, "true or false");
   };
-  return app.add_option_function<std::string>(flag, read, help)
-      ->type_name("[BOOL]")
-      ->default_str("true")  // of the flag alone
-      ->expected(0, 1);
+  add_flag(app, flag, "[BOOL]", help, read)->default_str("true")->expected(0, 1);  // alone: true
 }
 
 /// A path; "-" is standard input.  `names`: "--data"; "run,--checkpoint" makes it positional, too.
@@ -280,7 +292,7 @@ CLI::Option* add_path(CLI::App& app, const std::string& names, std::string& targ
       refuse_value(flag, given, "a path");
     target = given == "-" ? standard_input : given;
   };
-  return app.add_option_function<std::string>(names, read, help)->type_name(type);
+  return add_flag(app, names, type, help, read);
 }
 
 /// --base.
@@ -299,13 +311,12 @@ void add_checkpoint(CLI::App& app, std::string& target, std::string& base) {
 
 template <class T>  // a text, or an optional one
 void add_document_end(CLI::App& app, T& target, const char* usual) {
-  app.add_option_function<std::string>(
-         "--document-end", [&target](const std::string& given) { target = given; },
-         fmt::format("a text, or id:N: positions after it see none before, and count from there; "
-                     "the first token after it is predicted from it; \"\": the text is one "
-                     "document [{}]",
-                     usual))
-      ->type_name("TEXT|id:N");
+  add_flag(app, "--document-end", "TEXT|id:N",
+           fmt::format("a text, or id:N: positions after it see none before, and count from there; "
+                       "the first token after it is predicted from it; \"\": the text is one "
+                       "document [{}]",
+                       usual),
+           [&target](const std::string& given) { target = given; });
 }
 
 void add_raw(CLI::App& app, bool& target) {
@@ -331,10 +342,8 @@ void add_threads(CLI::App& app, std::size_t& target) {
     xgrad::set_num_threads(target =
                                useful_threads("--threads " + given, static_cast<std::size_t>(n)));
   };
-  app.add_option_function<std::string>(
-         "--threads", use,
-         "threads, at most four a core; the numbers do not depend on them [all cores]")
-      ->type_name("N");
+  add_flag(app, "--threads", "N",
+           "threads, at most four a core; the numbers do not depend on them [all cores]", use);
 }
 
 /// One of a few names.
@@ -345,7 +354,7 @@ void add_name(CLI::App& app, const std::string& flag, std::string& target,
       refuse_value(flag, given, fmt::format("one of {}", fmt::join(names, ", ")));
     target = given;
   };
-  app.add_option_function<std::string>(flag, read, help)->type_name("NAME");
+  add_flag(app, flag, "NAME", help, read);
 }
 
 void add_preset(CLI::App& app, std::string& target, const std::string& help) {
@@ -379,10 +388,7 @@ void add_recipe(CLI::App& app, Recipe& recipe) {
   });
 }
 
-Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
-  CLI::App& app = *program.add_subcommand("train", "train a model; it goes to a folder");
-  const auto options = std::make_shared<TrainOptions>();
-  TrainOptions& train = *options;
+void add_train(CLI::App& app, TrainOptions& train) {
   app.option_defaults()->group("What and where");
   add_path(app, "--data", train.data,
            "any UTF-8 text; -: standard input [scenes that the program invents itself; "
@@ -402,10 +408,9 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
            "print where ten steps spend their time; and DIR/trace.json");
   add_bool(app, "-q,--quiet", train.quiet, "results, warnings and errors only");
   app.option_defaults()->group("Saving and going on");
-  app.add_option_function<std::string>(
-         "--resume", [options](const std::string& given) { options->resume = given; },
-         "resume a run; auto: the latest unfinished one, or with --out the one there, if any")
-      ->type_name("[DIR|FILE|auto]")
+  add_flag(app, "--resume", "[DIR|FILE|auto]",
+           "resume a run; auto: the latest unfinished one, or with --out the one there, if any",
+           [&train](const std::string& given) { train.resume = given; })
       ->expected(0, 1);
   add_path(app, "--init-from", train.init_from,
            "begin a new run with the weights of a checkpoint, of a pretrained model's folder, of "
@@ -429,62 +434,55 @@ Command add_train(CLI::App& program, Ranks& ranks, const std::string& called) {
            "bpe: pairs of bytes that come often become one token [characters]");
   add_number(app, "--vocab-size", train.vocab_size, vocab_sizes,
              fmt::format("tokens that bpe learns from the training split [{}]", usual_vocab_size));
-  train.program = called;
-  return {&app,
-          [options, &ranks] {
-            TrainOptions& given = *options;
-            ranks.together([&] { complete(given); });
-            given.launcher = ranks.launcher();
-            if (given.quiet)
-              be_quiet();
-            return char_transformer::train(given, ranks);
-          },
-          &train.given};
 }
 
-Command add_eval(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("eval", "print a model's loss over a text");
-  const auto options = std::make_shared<EvalOptions>();
-  add_checkpoint(app, options->checkpoint, options->base);
-  add_path(app, "--data", options->data,
+int run_train(TrainOptions& train, Ranks& ranks, const std::string& called) {
+  train.program = called;
+  ranks.together([&] { complete(train); });
+  train.launcher = ranks.launcher();
+  if (train.quiet)
+    be_quiet();
+  return char_transformer::train(train, ranks);
+}
+
+void add_eval(CLI::App& app, EvalOptions& options) {
+  add_checkpoint(app, options.checkpoint, options.base);
+  add_path(app, "--data", options.data,
            "any UTF-8 text; -: standard input [the model's training text]");
-  add_name(app, "--split", options->split, {"train", "val", "all"},
+  add_name(app, "--split", options.split, {"train", "val", "all"},
            "the part of it [all of --data, or without it val]");
-  add_document_end(app, options->document_end, "as in training");
-  add_raw(app, options->raw);
-  add_number(app, "--block-size", options->block_size, {1, many},
+  add_document_end(app, options.document_end, "as in training");
+  add_raw(app, options.raw);
+  add_number(app, "--block-size", options.block_size, {1, many},
              "the loss is the mean over whole blocks of this length, side by side [as in training; "
              "of --data, with a pretrained model or what was made of one, as long as it can, up to "
              "1024]");
-  add_threads(app, options->threads);
-  return command_of(app, options, evaluate);
+  add_threads(app, options.threads);
 }
 
-Command add_sample(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("sample", "let a model write");
-  const auto options = std::make_shared<SampleOptions>();
-  auto& drawing = options->drawing;
-  add_checkpoint(app, options->checkpoint, options->base);
+void add_sample(CLI::App& app, SampleOptions& options) {
+  auto& drawing = options.drawing;
+  add_checkpoint(app, options.checkpoint, options.base);
   app.option_defaults()->group("What it continues, and how far");
-  app.add_option("--prompt", options->prompts,
+  app.add_option("--prompt", options.prompts,
                  "the text to continue; given several times: several, together [a newline, or the "
                  "tokenizer's first tokens]")
       ->type_name("TEXT")
       ->allow_extra_args(false);
-  add_path(app, "--file", options->file, "a file with the prompt; -: standard input");
-  add_raw(app, options->raw);
-  add_number(app, "--tokens", options->tokens, {0, many},
-             fmt::format("characters or tokens that it adds, at most [{}]", options->tokens));
-  add_number(app, "--num-samples", options->num_samples, {1, many},
+  add_path(app, "--file", options.file, "a file with the prompt; -: standard input");
+  add_raw(app, options.raw);
+  add_number(app, "--tokens", options.tokens, {0, many},
+             fmt::format("characters or tokens that it adds, at most [{}]", options.tokens));
+  add_number(app, "--num-samples", options.num_samples, {1, many},
              "samples, one after another [1]");
-  app.add_option("--stop", options->stop, "end where it has written this");
-  add_bool(app, "--ignore-eos", options->ignore_eos, "continue after the model's end of text");
-  add_bool(app, "--special-tokens", options->special_tokens,
+  app.add_option("--stop", options.stop, "end where it has written this");
+  add_bool(app, "--ignore-eos", options.ignore_eos, "continue after the model's end of text");
+  add_bool(app, "--special-tokens", options.special_tokens,
            "print special tokens, such as <|endoftext|>, too");
   app.option_defaults()->group("How it draws, in this order; generation_config.json has defaults");
-  add_number(app, "--repetition-penalty", options->repetition_penalty, {1e-6, 1e6},
+  add_number(app, "--repetition-penalty", options.repetition_penalty, {1e-6, 1e6},
              "above 1: what has occurred becomes less likely [1]");
-  add_number(app, "--no-repeat-ngram", options->no_repeat_ngram, {1, many},
+  add_number(app, "--no-repeat-ngram", options.no_repeat_ngram, {1, many},
              "no N characters or tokens occur twice");
   add_number(app, "--temperature", drawing.temperature, {0, 100},
              fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
@@ -494,32 +492,25 @@ Command add_sample(CLI::App& program) {
   add_number(app, "--min-p", drawing.min_p, {0, 1},
              "draw among those at least this many times as likely as the likeliest [0]");
   app.option_defaults()->group("Options");
-  add_seed(app, options->seed);
-  add_threads(app, options->threads);
-  Command command = command_of(app, options, sample);
-  command.given = &options->given;
-  return command;
+  add_seed(app, options.seed);
+  add_threads(app, options.threads);
 }
 
 void add_page_flags(CLI::App& app, PageOptions& options, const char* read, const char* out) {
-  const auto keep = [&options](const std::string& given) { options.prompt = given; };
-  app.add_option_function<std::string>("--prompt", keep, read);
+  add_flag(app, "--prompt", "TEXT", read,
+           [&options](const std::string& given) { options.prompt = given; });
   add_raw(app, options.raw);
   add_out(app, options.out, options.overwrite, out);
   add_threads(app, options.threads);
 }
 
-Command add_explain(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand(
-      "explain", "write a page that shows a model's attention and its gradients");
-  const auto options = std::make_shared<ExplainOptions>();
-  options->out = "explain.html";
-  add_checkpoint(app, options->checkpoint, options->base);
-  add_page_flags(app, *options, "the text that the model reads [a part of its text]",
+void add_explain(CLI::App& app, ExplainOptions& options) {
+  options.out = "explain.html";
+  add_checkpoint(app, options.checkpoint, options.base);
+  add_page_flags(app, options, "the text that the model reads [a part of its text]",
                  "explain.html");
-  add_path(app, "--data", options->data,
-           "read its beginning instead [the model's validation text]");
-  add_number(app, "--length", options->length, {2, many},
+  add_path(app, "--data", options.data, "read its beginning instead [the model's validation text]");
+  add_number(app, "--length", options.length, {2, many},
              "characters or tokens of the text [64, or as many as the model can]");
   const auto add_list = [&](const char* flag, std::vector<std::size_t>& list, const char* help) {
     const auto read = [flag, &list](const std::string& given) {
@@ -527,66 +518,49 @@ Command add_explain(CLI::App& program) {
       for (std::string number; std::getline(numbers, number, ',');)
         list.push_back(static_cast<std::size_t>(read_number(flag, number, {0, 999}, true)));
     };
-    app.add_option_function<std::string>(flag, read, help)->type_name("N,N,...");
+    add_flag(app, flag, "N,N,...", help, read);
   };
-  add_list("--layers", options->layers, "which layers [all]");
-  add_list("--heads", options->heads, "which heads of each layer [all]");
-  add_number(app, "--position", options->position, {0, many},
+  add_list("--layers", options.layers, "which layers [all]");
+  add_list("--heads", options.heads, "which heads of each layer [all]");
+  add_number(app, "--position", options.position, {0, many},
              "the place that is looked at first [that of the largest |A dL/dA|]");
-  add_number(app, "--max-mb", options->max_mb, {0.001, 1000},
-             fmt::format("the largest page that is written [{}]", options->max_mb));
-  return command_of(app, options, explain);
+  add_number(app, "--max-mb", options.max_mb, {0.001, 1000},
+             fmt::format("the largest page that is written [{}]", options.max_mb));
 }
 
-Command add_graph(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand(
-      "graph", "write a page that goes through a model's backward pass, step by step");
-  const auto options = std::make_shared<GraphOptions>();
-  add_checkpoint(app, options->checkpoint, options->base);
-  add_page_flags(app, *options, "the text of the loss, a few characters [the model's own text]",
+void add_graph(CLI::App& app, GraphOptions& options) {
+  add_checkpoint(app, options.checkpoint, options.base);
+  add_page_flags(app, options, "the text of the loss, a few characters [the model's own text]",
                  "graph.html; dot and text: standard output");
-  add_name(app, "--format", options->format, {"html", "dot", "text"},
+  add_name(app, "--format", options.format, {"html", "dot", "text"},
            "html: a page; dot: a graph for Graphviz; text: tables [html]");
-  add_bool(app, "--decompose", options->decompose,
+  add_bool(app, "--decompose", options.decompose,
            "fused ops as the ops that they fuse: attention with its scores");
-  add_number(app, "--max-nodes", options->max_nodes, {1, many},
-             fmt::format("refuse a larger graph [{}]", options->max_nodes));
-  return command_of(app, options, graph);
+  add_number(app, "--max-nodes", options.max_nodes, {1, many},
+             fmt::format("refuse a larger graph [{}]", options.max_nodes));
 }
 
-Command add_export(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand(
-      "export", "write a model's weights to a file that PyTorch users open");
-  const auto options = std::make_shared<ExportOptions>();
-  add_checkpoint(app, options->checkpoint, options->base);
-  add_out(app, options->out, options->overwrite,
-          options->out + "; DIR/: a folder as transformers reads it");
-  add_bool(app, "--adapters", options->adapters,
+void add_export(CLI::App& app, ExportOptions& options) {
+  add_checkpoint(app, options.checkpoint, options.base);
+  add_out(app, options.out, options.overwrite,
+          options.out + "; DIR/: a folder as transformers reads it");
+  add_bool(app, "--adapters", options.adapters,
            "the adapters alone, as PEFT reads them, to --out DIR/");
-  return command_of(app, options, export_model);
 }
 
 void add_runs(CLI::App& app, RunsOptions& options, const char* which) {
   app.add_option("runs", options.runs, which)->required()->type_name("RUN");
 }
 
-constexpr const char* folder_or_metrics = "the folder of each run, or its metrics.jsonl";
-
-Command add_report(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("report", "write DIR/report.html from a run's files");
-  const auto options = std::make_shared<RunsOptions>();
-  add_bool(app, "--overwrite", options->overwrite, "replace an existing file");
-  add_runs(app, *options, "the folder of each run");
-  return command_of(app, options, report);
+void add_report(CLI::App& app, RunsOptions& options) {
+  add_bool(app, "--overwrite", options.overwrite, "replace an existing file");
+  add_runs(app, options, "the folder of each run");
 }
 
-Command add_compare(CLI::App& program) {
-  CLI::App& app = *program.add_subcommand("compare", "compare runs in a table");
-  const auto options = std::make_shared<RunsOptions>();
-  add_out(app, options->out, options->overwrite,
+void add_compare(CLI::App& app, RunsOptions& options) {
+  add_out(app, options.out, options.overwrite,
           "no page; FILE.html: all curves; FILE.svg: the losses");
-  add_runs(app, *options, folder_or_metrics);
-  return command_of(app, options, compare);
+  add_runs(app, options, "the folder of each run, or its metrics.jsonl");
 }
 
 }  // namespace
@@ -608,14 +582,22 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
                            "Print the version and exit");
   program.footer(for_example(std::span(examples).first(4)) +
                  "\n\n'char_transformer train --help' and so on list the flags.");
-  const std::vector<Command> commands = {add_train(program, ranks, argv[0]),
-                                         add_eval(program),
-                                         add_sample(program),
-                                         add_explain(program),
-                                         add_graph(program),
-                                         add_export(program),
-                                         add_report(program),
-                                         add_compare(program)};
+  const std::vector<Command> commands = {
+      command_of<TrainOptions>(
+          program, "train", "train a model; it goes to a folder", add_train,
+          [&ranks, argv](TrainOptions& train) { return run_train(train, ranks, argv[0]); }),
+      command_of(program, "eval", "print a model's loss over a text", add_eval, evaluate),
+      command_of(program, "sample", "let a model write", add_sample, sample),
+      command_of(program, "explain",
+                 "write a page that shows a model's attention and its gradients", add_explain,
+                 explain),
+      command_of(program, "graph",
+                 "write a page that goes through a model's backward pass, step by step", add_graph,
+                 graph),
+      command_of(program, "export", "write a model's weights to a file that PyTorch users open",
+                 add_export, export_model),
+      command_of(program, "report", "write DIR/report.html from a run's files", add_report, report),
+      command_of(program, "compare", "compare runs in a table", add_compare, compare)};
   for (const Command& command : commands)
     command.app->footer(for_example(examples, command.app->get_name() + " "));
   for (const Command& command : commands)
