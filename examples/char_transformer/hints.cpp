@@ -18,9 +18,6 @@ static constexpr Hint table_of_hints[] = {
     {"--steps --max-steps", "--max-iters"},
     {"--bs --per-device-train-batch-size", "--batch-size"},
     {"--context-length --ctx-size -c --seq-len --max-length", "--block-size"},
-    {"--layers --num-layers", "--n-layer"},
-    {"--eval-steps", "--eval-interval"},
-    {"--save-steps --always-save-checkpoint", "--save-interval"},
     {"--dataset --train-file", "--data"},
     {"--output-dir --output -o", "--out"},
     {"--model -m --model-name-or-path", "--init-from"},
@@ -30,7 +27,6 @@ static constexpr Hint table_of_hints[] = {
     {"--max-new-tokens --max-tokens --n-predict -n", "--sample-tokens"},
     {"--max-new-tokens --max-tokens --n-predict -n --max-length", "--tokens"},
     {"--repeat-penalty", "--repetition-penalty"},
-    {"-f --force --overwrite-output-dir", "--overwrite"},
     {"--epochs --num-epochs --num-train-epochs",
      "there is none: --max-iters counts steps, of --batch-size blocks each"},
     {"--device --cuda --gpu --backend -ngl",
@@ -41,8 +37,6 @@ static constexpr Hint table_of_hints[] = {
      "there is none: a run's metrics.jsonl has every step, and its report.html the curves"},
     {"--optimizer --optim",
      "there is none: AdamW trains every model, with --beta1, --beta2 and --weight-decay"},
-    {"--scheduler --lr-scheduler-type --decay-lr",
-     "there is none: --warmup-iters, then a cosine to --min-lr at --lr-decay-iters"},
     {"--patience --early-stopping",
      "there is none: a run's best.safetensors is the model with the lowest validation loss"},
     {"generate complete write predict infer run", "sample"},
@@ -50,7 +44,6 @@ static constexpr Hint table_of_hints[] = {
     {"finetune fine-tune tune", "train --init-from"},
     {"resume continue", "train --resume"},
     {"evaluate validate test", "eval"},
-    {"convert merge", "export"},
     {"download pull", "there is none: 'hf download NAME --local-dir DIR' makes a folder"}};
 
 std::span<const Hint> hints() { return table_of_hints; }
