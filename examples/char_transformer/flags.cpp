@@ -60,26 +60,23 @@ struct Command {
   std::set<std::string>* given = nullptr;  ///< flags with a value, --config's too
 };
 
-/// A command that calls run(options), whose flags are those of add(app, options).
-template <class Options>
+/// A command that calls run(options), whose flags are those of add(app, options).  The exit code
+/// is the result of run, or 0 if it has none.
+template <class Options, class Run>
 Command command_of(CLI::App& program, const char* name, const char* what,
-                   void (*add)(CLI::App&, Options&), const std::function<int(Options&)>& run) {
+                   void (*add)(CLI::App&, Options&), Run run) {
   const auto options = std::make_shared<Options>();
-  Command command{program.add_subcommand(name, what), [options, run] { return run(*options); }};
+  const auto call = [options, run] {
+    if constexpr (std::is_void_v<decltype(run(*options))>)
+      return run(*options), 0;
+    else
+      return run(*options);
+  };
+  Command command{program.add_subcommand(name, what), call};
   add(*command.app, *options);
   if constexpr (requires { options->given; })
     command.given = &options->given;
   return command;
-}
-
-/// The same for one that exits with 0.
-template <class Options>
-Command command_of(CLI::App& program, const char* name, const char* what,
-                   void (*add)(CLI::App&, Options&), void (*run)(const Options&)) {
-  return command_of<Options>(program, name, what, add, [run](Options& options) {
-    run(options);
-    return 0;
-  });
 }
 
 /// The number of letters to insert, remove or change that turn a into b (Levenshtein, 1966).
@@ -583,9 +580,8 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
   program.footer(for_example(std::span(examples).first(4)) +
                  "\n\n'char_transformer train --help' and so on list the flags.");
   const std::vector<Command> commands = {
-      command_of<TrainOptions>(
-          program, "train", "train a model; it goes to a folder", add_train,
-          [&ranks, argv](TrainOptions& train) { return run_train(train, ranks, argv[0]); }),
+      command_of(program, "train", "train a model; it goes to a folder", add_train,
+                 [&ranks, argv](TrainOptions& train) { return run_train(train, ranks, argv[0]); }),
       command_of(program, "eval", "print a model's loss over a text", add_eval, evaluate),
       command_of(program, "sample", "let a model write", add_sample, sample),
       command_of(program, "explain",

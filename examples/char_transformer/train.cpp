@@ -24,6 +24,11 @@ constexpr std::size_t sampled_tokens = 64, most_val_blocks = 2048;
 
 std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step"); }
 
+Evaluation validation_of(const PreparedRun& run, Training& training) {
+  return {training.ranks(), training.model(), run.dataset.ids.validation, run.dataset.document_end,
+          run.options.recipe.block_size};
+}
+
 /// A run in progress.  The first of several ranks writes.
 class Trainer {
  public:
@@ -172,22 +177,16 @@ class Trainer {
                       *value, first_anomaly([&] { measure(); }));
     return value;
   }
-  std::optional<double> estimate_of(std::size_t blocks, std::size_t batches, const Stop& stop) {
-    return estimate_loss(ranks_, training_.model(), validation_, run_.dataset.document_end,
-                         recipe_.block_size, blocks, batches, options_.seed, stop);
-  }
   /// Over the same random batches each time, so that all evaluations of a run compare.
   std::optional<double> estimate(std::size_t batches) {
-    return measured(
-        [&](const Stop& stop) { return estimate_of(recipe_.batch_size, batches, stop); });
+    return measured([&](const Stop& stop) {
+      return evaluation_.estimate(recipe_.batch_size, batches, options_.seed, stop);
+    });
   }
   /// The final loss, over at most 2048 blocks.
   std::optional<double> whole() {
     progress_.line("validation over " + format_blocks(blocks_, all_blocks_));
-    return measured([&](const Stop& stop) {
-      return block_loss(ranks_, training_.model(), validation_, run_.dataset.document_end,
-                        recipe_.block_size, blocks_, stop);
-    });
+    return measured([&](const Stop& stop) { return evaluation_.over_blocks(blocks_, stop); });
   }
   double bits_per_byte() const {
     return vocabulary_.bits_per_byte(*final_loss_, validation_, blocks_ * recipe_.block_size,
@@ -200,7 +199,8 @@ class Trainer {
       fail<NotFinite>("step {}: after its update {}", steps_ - 1, wrong);
     if (evaluations_.last != steps_)  // a few blocks, because a signal may have asked to stop
       measured([&](const Stop&) {
-        return estimate_of(xgrad::parallel::shard_count(recipe_.batch_size), 1, {});
+        return evaluation_.estimate(xgrad::parallel::shard_count(recipe_.batch_size), 1,
+                                    options_.seed, {});
       });
   }
 
@@ -350,9 +350,10 @@ class Trainer {
   bool anything_lost() {
     const bool lost = failed_ || best_failed_;
     if (adapters_failed_ && !failed_)
-      progress_.warn(fmt::format("the adapters' own files are not those of the checkpoint; export {} "
-                                 "--adapters --out DIR writes them",
-                                 run_dir_.path()));
+      progress_.warn(
+          fmt::format("the adapters' own files are not those of the checkpoint; export {} "
+                      "--adapters --out DIR writes them",
+                      run_dir_.path()));
     if (lost)
       progress_.warn(saved_
                          ? fmt::format("later steps are lost; the last checkpoint, {} of {}, is "
@@ -370,6 +371,7 @@ class Trainer {
   const Vocabulary& vocabulary_ = run_.dataset.vocabulary;
   const xgrad::text::Ids& validation_ = run_.dataset.ids.validation;
   const Ranks& ranks_ = training_.ranks();
+  const Evaluation evaluation_ = validation_of(run_, training_);
   const bool writes_ = ranks_.rank() == 0;
   const std::size_t all_blocks_ = xgrad::text::block_count(validation_, recipe_.block_size),
                     blocks_ = std::min(most_val_blocks, all_blocks_);
@@ -415,8 +417,7 @@ void dry_run(PreparedRun& run, Training& training) {
                          });
   const double batch_ms = time_batch(batch, [&](std::size_t blocks) {
     const auto begin = std::chrono::steady_clock::now();
-    estimate_loss(training.ranks(), training.model(), validation, run.dataset.document_end,
-                  recipe.block_size, blocks, 1, run.options.seed, {});
+    validation_of(run, training).estimate(blocks, 1, run.options.seed, {});
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
     return took.count();
   });

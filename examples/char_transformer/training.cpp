@@ -182,13 +182,12 @@ class Interrupter final : public xgrad::Observer {
   const std::function<bool()>& stop_;
 };
 
-/// The mean loss over `n` items, with dropout off; `batch(i)` is the next batch of items after i:
-/// the starts of its blocks, and its number of items.
+/// The mean loss over `n` items; `batch(i)` is the next batch of items after i: the starts of its
+/// blocks, and its number of items.
 template <class Batch>
-std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, const Ids& part,
-                                std::span<const std::int64_t> document_end, std::size_t block_size,
-                                std::size_t items, const Stop& stop, const Batch& batch) {
-  GPT evaluated = model;  // copies the training flag, which is switched here
+std::optional<double> mean_loss(const Evaluation& of, std::size_t items, const Stop& stop,
+                                const Batch& batch) {
+  GPT evaluated = of.model;  // copies the training flag, which is switched here
   xgrad::nn::eval(evaluated);
   Interrupter interrupter(stop.within);
   double total = 0;
@@ -201,11 +200,11 @@ std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, const Ids&
       if (stop.within && mode.observer == nullptr)
         mode.observer = &interrupter;
       const xgrad::ModeGuard guard(mode);
-      return loss_at(evaluated, part, document_end, block_size,
+      return loss_at(evaluated, of.part, of.document_end, of.block_size,
                      std::span(next.first).subspan(begin, end - begin));
     };
     try {
-      total += static_cast<double>(next.second) * ranks.mean_loss(next.first.size(), loss);
+      total += static_cast<double>(next.second) * of.ranks.mean_loss(next.first.size(), loss);
     } catch (const Interrupted&) {
       return std::nullopt;
     }
@@ -216,27 +215,22 @@ std::optional<double> mean_loss(const Ranks& ranks, const GPT& model, const Ids&
 
 }  // namespace
 
-std::optional<double> block_loss(const Ranks& ranks, const GPT& model, const Ids& part,
-                                 std::span<const std::int64_t> document_end, std::size_t block_size,
-                                 std::size_t blocks, const Stop& stop) {
+std::optional<double> Evaluation::over_blocks(std::size_t blocks, const Stop& stop) const {
   // Evaluation takes little more memory than training, or than the logits of one block.
   const std::size_t at_once =
       std::clamp<std::size_t>((1 << 24) / (block_size * model.config.vocab_size), 1, 16);
-  return mean_loss(ranks, model, part, document_end, block_size, blocks, stop,
-                   [&](std::size_t done) {
-                     std::vector<std::size_t> starts(std::min(at_once, blocks - done));
-                     for (std::size_t b = 0; b < starts.size(); ++b)
-                       starts[b] = (done + b) * block_size;
-                     return std::pair(starts, starts.size());
-                   });
+  return mean_loss(*this, blocks, stop, [&](std::size_t done) {
+    std::vector<std::size_t> starts(std::min(at_once, blocks - done));
+    for (std::size_t b = 0; b < starts.size(); ++b)
+      starts[b] = (done + b) * block_size;
+    return std::pair(starts, starts.size());
+  });
 }
 
-std::optional<double> estimate_loss(const Ranks& ranks, const GPT& model, const Ids& part,
-                                    std::span<const std::int64_t> document_end,
-                                    std::size_t block_size, std::size_t batch_size,
-                                    std::size_t batches, std::uint64_t seed, const Stop& stop) {
+std::optional<double> Evaluation::estimate(std::size_t batch_size, std::size_t batches,
+                                           std::uint64_t seed, const Stop& stop) const {
   Generator generator(seed);
-  return mean_loss(ranks, model, part, document_end, block_size, batches, stop, [&](std::size_t) {
+  return mean_loss(*this, batches, stop, [&](std::size_t) {
     return std::pair(xgrad::text::random_starts(part, block_size, batch_size, generator),
                      std::size_t{1});
   });
@@ -301,27 +295,24 @@ void evaluate(const EvalOptions& options) {
   const std::size_t blocks = xgrad::text::block_count(ids, block_size);
   const Ranks one;
   Progress progress(0, 0, 0);
-  const auto measure = [&] {
-    return block_loss(one, trained.model, ids, document_end, block_size, blocks,
-                      {.between =
-                           [&](double done) {
-                             progress.evaluating(done);
-                             return false;
-                           }})
-        .value();
+  const Evaluation evaluation{one, trained.model, ids, document_end, block_size};
+  const auto show = [&](double done) {
+    progress.evaluating(done);
+    return false;
   };
+  const auto measure = [&] { return evaluation.over_blocks(blocks, {.between = show}).value(); };
   const double loss = measure();
   progress.clear();
   if (!std::isfinite(loss))
     fail<NotFinite>("{}: the loss is {}\n{}", trained.path, loss,
                     first_anomaly([&] { measure(); }));
-  print_loss(train || val ? split + "_loss" : "loss", loss,
-             info.vocabulary.bits_per_byte(
-                 loss, ids, blocks * block_size,
-                 val ? dataset.unknown.validation : dataset.unknown.train),
-             fmt::format("{} of {}, {} each", format_blocks(blocks, blocks), name,
-                         info.vocabulary.count(block_size)),
-             val ? dataset.entropy(blocks * block_size) : std::nullopt);
+  print_loss(
+      train || val ? split + "_loss" : "loss", loss,
+      info.vocabulary.bits_per_byte(loss, ids, blocks * block_size,
+                                    val ? dataset.unknown.validation : dataset.unknown.train),
+      fmt::format("{} of {}, {} each", format_blocks(blocks, blocks), name,
+                  info.vocabulary.count(block_size)),
+      val ? dataset.entropy(blocks * block_size) : std::nullopt);
 }
 
 }  // namespace char_transformer

@@ -77,17 +77,20 @@ struct Stop {
 xgrad::Tensor loss_at(const xgrad::nn::GPT& model, const xgrad::text::Ids& part,
                       std::span<const std::int64_t> document_end, std::size_t block_size,
                       std::span<const std::size_t> starts);
-/// The mean loss over the first `blocks` consecutive blocks; no value if stopped.
-std::optional<double> block_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                                 const xgrad::text::Ids& part,
-                                 std::span<const std::int64_t> document_end, std::size_t block_size,
-                                 std::size_t blocks, const Stop& stop);
-/// The mean loss over `batches` random batches from a generator of this seed; no value if stopped.
-std::optional<double> estimate_loss(const Ranks& ranks, const xgrad::nn::GPT& model,
-                                    const xgrad::text::Ids& part,
-                                    std::span<const std::int64_t> document_end,
-                                    std::size_t block_size, std::size_t batch_size,
-                                    std::size_t batches, std::uint64_t seed, const Stop& stop);
+/// Computes losses of a model on a part of a text, with dropout off.
+struct Evaluation {
+  const Ranks& ranks;
+  const xgrad::nn::GPT& model;
+  const xgrad::text::Ids& part;
+  std::span<const std::int64_t> document_end;
+  std::size_t block_size;
+
+  /// The mean loss over the first `blocks` consecutive blocks; no value if stopped.
+  std::optional<double> over_blocks(std::size_t blocks, const Stop& stop) const;
+  /// The mean loss over random batches from a generator of this seed; no value if stopped.
+  std::optional<double> estimate(std::size_t batch_size, std::size_t batches, std::uint64_t seed,
+                                 const Stop& stop) const;
+};
 
 /// "all 29 blocks", "the first 2,048 of 17,000 blocks", "the only block".
 std::string format_blocks(std::size_t blocks, std::size_t all);
