@@ -16,9 +16,7 @@ namespace fs = std::filesystem;
 static constexpr Hint table_of_hints[] = {
     {"--lr --max-lr", "--learning-rate"},
     {"--steps --max-steps", "--max-iters"},
-    {"--bs --per-device-train-batch-size", "--batch-size"},
     {"--context-length --ctx-size -c --seq-len --max-length", "--block-size"},
-    {"--dataset --train-file", "--data"},
     {"--output-dir --output -o", "--out"},
     {"--model -m --model-name-or-path", "--init-from"},
     {"--model -m --model-name-or-path --init-from", "--checkpoint"},
@@ -42,9 +40,7 @@ static constexpr Hint table_of_hints[] = {
     {"generate complete write predict infer run", "sample"},
     {"chat serve", "there is none: sample continues a text, and holds no dialogue"},
     {"finetune fine-tune tune", "train --init-from"},
-    {"resume continue", "train --resume"},
-    {"evaluate validate test", "eval"},
-    {"download pull", "there is none: 'hf download NAME --local-dir DIR' makes a folder"}};
+    {"evaluate validate test", "eval"}};
 
 std::span<const Hint> hints() { return table_of_hints; }
 

@@ -115,7 +115,6 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
       warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", ids.size(),
                        vocabulary.unit(), model.config.block_size));
   }
-  const std::string& end = options.stop;
   xgrad::nn::GenerateOptions drawing = options.drawing;
   const xgrad::Indices batch = as_batch(prompts, drawing.left_padding);
   if (std::ranges::count(drawing.left_padding, 0) == static_cast<std::ptrdiff_t>(B))
@@ -160,11 +159,13 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
         if (row.ended)
           continue;
         std::string more = bytes_of(row, tokens[b]);
-        const std::size_t before = row.written.size(), at = (row.written += more).find(end);
-        const bool stopped = !end.empty() && at != row.written.npos;
+        const std::size_t before = row.written.size(),
+                          at = (row.written += more).find(options.stop);
+        const bool stopped = !options.stop.empty() && at != row.written.npos;
         if (stopped)  // a token may extend beyond it
-          more.resize(at + end.size() - before);
-        row.written.erase(0, row.written.size() - std::min(row.written.size(), end.size()));
+          more.resize(at + options.stop.size() - before);
+        row.written.erase(0,
+                          row.written.size() - std::min(row.written.size(), options.stop.size()));
         if (!hidden(tokens[b]))
           add(row, more);
         row.ended = stopped || std::ranges::find(drawing.eos_token_id, tokens[b]) !=
