@@ -203,16 +203,6 @@ void* from_system(std::size_t bytes) {
   give_back(block);
 }
 
-// Frees of a thread whose cache is not made yet, or is destroyed.
-[[gnu::noinline]] void free_first_small(void* block, std::size_t bytes) noexcept {
-  try {
-    if (new_cache().keeps(small_class(bytes), block))
-      return;
-  } catch (const std::bad_alloc&) {  // there is no memory for a cache
-  }
-  give_back(block);
-}
-
 }  // namespace
 
 void* allocate_bytes(std::size_t bytes) {
@@ -232,9 +222,8 @@ void free_bytes(void* block, std::size_t bytes) noexcept {
     return free_large(block, bytes);
   if (block == nullptr)
     return;
-  if (cache == nullptr)
-    return free_first_small(block, bytes);
-  if (!cache->keeps(small_class(bytes), block))
+  // A thread without a cache makes none here: freeing must not need memory.
+  if (cache == nullptr || !cache->keeps(small_class(bytes), block))
     give_back(block);
 }
 

@@ -56,22 +56,23 @@ std::string layer_of(const std::string& path) {
 Names violations(const std::string& path, const std::string& text) {
   const auto layer = std::ranges::find(layers, layer_of(path), &Layer::name);
   REQUIRE(layer != layers.end());
-  static const std::regex include("\n#include (?:<xgrad/([^>]*\\.hpp)>|\"([^\"]*\\.hpp)\")");
+  static const std::regex include(
+      "(?:^|\n)(#include (?:<xgrad/([^>]*\\.hpp)>|\"([^\"]*\\.hpp)\"))");
   const bool in_library = layer->name != "examples" && layer->name != "extras";
   Names found;
   for (std::sregex_iterator at(text.begin(), text.end(), include), end; at != end; ++at) {
-    if ((*at)[1].matched && in_library)
+    if ((*at)[2].matched && in_library)
       found.push_back(path + ": the library includes its files by relative paths, not " +
-                      at->str());
-    if (!(*at)[1].matched && !in_library)
+                      at->str(1));
+    if (!(*at)[2].matched && !in_library)
       continue;  // a file of the program beside it
-    const std::filesystem::path file = (*at)[1].matched
-                                           ? std::filesystem::path(at->str(1))
-                                           : std::filesystem::path(path).parent_path() / at->str(2);
+    const std::filesystem::path file = (*at)[2].matched
+                                           ? std::filesystem::path(at->str(2))
+                                           : std::filesystem::path(path).parent_path() / at->str(3);
     const std::string other = layer_of(file.lexically_normal().generic_string());
     if (other != "base" && other != layer->name &&
         std::ranges::find(layer->below, other) == layer->below.end())
-      found.push_back(path + ": " + at->str());
+      found.push_back(path + ": " + at->str(1));
   }
   if (path != "autograd/xtensor.hpp" && text.find("#include <xtensor/") != std::string::npos)
     found.push_back(path + ": xtensor's headers are included by autograd/xtensor.hpp");
