@@ -1,10 +1,10 @@
+#include "../kernels/attention.hpp"
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include "../fail.hpp"
 #include "../fused.hpp"
-#include "../kernels/attention.hpp"
 #include "../kernels/elementwise.hpp"
 #include "../ops.hpp"
 #include "../random.hpp"
@@ -365,9 +365,12 @@ static AttentionSetup checked_setup(const Tensor& q, const Tensor& k, const Tens
                     options.causal_offset);
   check<ValueError>(options.is_causal || !options.first_key,
                     "{}: first_key is given but is_causal is false", attention_op);
-  check<ValueError>(options.softcap >= 0 && std::isfinite(options.softcap),
-                    "{}: softcap is {}; it must be above 0, or 0 for none", attention_op,
-                    options.softcap);
+  const double softcap =  // as a number of q's dtype
+      q.dtype() == DType::float32 ? static_cast<float>(options.softcap) : options.softcap;
+  check<ValueError>(
+      softcap >= 0 && std::isfinite(softcap) && (softcap > 0) == (options.softcap > 0),
+      "{}: softcap is {}; it must be above 0 in {}, and finite, or 0 for none", attention_op,
+      options.softcap, to_string(q.dtype()));
   batch_of(q, k, v);
   const Shape scores = detail::with_matrix(
       broadcast_shapes(leading(q.shape(), 2), leading(k.shape(), 2), attention_op), q.size(-2),

@@ -305,6 +305,17 @@ TEST_CASE("check_layer names a Tensor that is no buffer and that nothing trains"
   CHECK_NOTHROW(optim::AdamW(nn::parameters(layer)).step());
 }
 
+struct WithEmpty {
+  nn::Linear a{4, 4};
+  Tensor empty = zeros({0}).requires_grad_();
+  Tensor operator()(const Tensor& x) const { return a(x) + sum(empty); }
+  static void visit(auto& self, auto&& v) { v("a", self.a), v("empty", self.empty); }
+};
+
+TEST_CASE("check_layer asks no gradient of a parameter without elements", "[nn][check_layer]") {
+  CHECK(nn::check_layer(WithEmpty(), randn({2, 4})).ok);
+}
+
 TEST_CASE("check_layer names a parameter whose gradient is always 0", "[nn][check_layer]") {
   manual_seed(3);
   const auto parameters = [](const auto& f, auto change) {

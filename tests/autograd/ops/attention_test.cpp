@@ -296,6 +296,19 @@ TEST_CASE("a NaN stays in its own call", "[attention]") {
   CHECK(all(isfinite(gradients(z, {good})[0])));
 }
 
+TEST_CASE("a softcap that is no number above 0 in the dtype is refused", "[attention]") {
+  const auto capped = [](double cap, DType dtype) {
+    const Tensor x = ones({2, 2}, dtype);
+    return all(isfinite(scaled_dot_product_attention(x, x, x, {.softcap = cap})));
+  };
+  for (const double cap : {1e39, 1e300, 1e-300})
+    CHECK_THROWS_AS(capped(cap, DType::float32), ValueError);
+  for (const double cap : {1e-40, 1e38})
+    CHECK(capped(cap, DType::float32));
+  for (const double cap : {1e300, 1e-300})
+    CHECK(capped(cap, DType::float64));
+}
+
 TEST_CASE("dropout on attention", "[attention]") {
   const Tensor q = to(drawn({2, 64, 8}, 1), DType::float32);
   const Tensor v = ones({2, 64, 8});
