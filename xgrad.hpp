@@ -1,7 +1,7 @@
 #pragma once
-// The library in one header, without custom elementwise ops and updates, whose SIMD code is slow to
-// compile (<xgrad/autograd/custom_op.hpp>, <xgrad/autograd/update_formula.hpp>), and without pages
-// for a browser (<xgrad/pages/attention.hpp>, <xgrad/pages/graph.hpp>).
+// The core in one header, without custom elementwise ops and updates, whose SIMD code is slow to
+// compile (<xgrad/autograd/custom_op.hpp>, <xgrad/autograd/update_formula.hpp>).  The kit has
+// headers of its own: <xgrad/lm.hpp> and <xgrad/viz.hpp>.
 
 #include "autograd/check/anomaly.hpp"
 #include "autograd/check/compare.hpp"
@@ -16,18 +16,11 @@
 #include "autograd/threads.hpp"
 #include "autograd/trace.hpp"
 #include "autograd/xtensor.hpp"
-#include "data/byte_pairs.hpp"
-#include "data/characters.hpp"
-#include "data/text.hpp"
-#include "io/adapters.hpp"
 #include "io/checkpoint.hpp"
-#include "io/pretrained.hpp"
 #include "io/reference.hpp"
 #include "io/safetensors.hpp"
-#include "io/tokenizer.hpp"
 #include "nn/attention.hpp"
 #include "nn/check.hpp"
-#include "nn/gpt.hpp"
 #include "nn/init.hpp"
 #include "nn/layers.hpp"
 #include "nn/module.hpp"

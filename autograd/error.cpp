@@ -1,8 +1,8 @@
 #include <fmt/format.h>
-#include <utf8.h>
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 #include "error.hpp"
 
 namespace xgrad {
@@ -19,27 +19,38 @@ bool harmless(char32_t c) {
   return !control && !direction && !line_end;
 }
 
+/// The character of the UTF-8 sequence at the beginning of `text`, and the sequence's length, which
+/// is 0 if it is none (RFC 3629).
+std::pair<char32_t, std::size_t> first_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t n = byte(0) < 0x80 ? 1 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : 4;
+  if (text.size() < n)
+    return {};
+  char32_t c = n == 1 ? byte(0) : byte(0) & (0x7FU >> n);
+  for (std::size_t i = 1; i < n; ++i) {
+    if ((byte(i) & 0xC0) != 0x80)
+      return {};
+    c = c << 6 | (byte(i) & 0x3FU);
+  }
+  constexpr char32_t least[] = {0, 0x80, 0x800, 0x10000};
+  const bool valid = byte(0) < 0xF8 && (n == 1 || byte(0) >= 0xC0) && c >= least[n - 1] &&
+                     c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
+  return {c, valid ? n : 0};
+}
+
 std::string printable(std::string_view text, std::string_view allowed) {
   std::string result;
-  const char* const end = text.data() + text.size();
-  const char* valid_end = text.data();
-  for (const char* at = text.data(); at != end;) {
-    if (at == valid_end) {
-      valid_end = utf8::find_invalid(at, end);
-      if (at == valid_end) {
-        fmt::format_to(std::back_inserter(result), "\\x{:02x}", static_cast<unsigned char>(*at));
-        valid_end = ++at;
-        continue;
-      }
-    }
-    const char* const begin = at;
-    const auto c = static_cast<char32_t>(utf8::unchecked::next(at));
-    if (harmless(c) || (c < 0x80 && allowed.find(static_cast<char>(c)) != allowed.npos))
-      result.append(begin, at);
+  while (!text.empty()) {
+    const auto [c, length] = first_character(text);
+    if (length == 0)
+      fmt::format_to(std::back_inserter(result), "\\x{:02x}", static_cast<unsigned char>(text[0]));
+    else if (harmless(c) || (c < 0x80 && allowed.find(static_cast<char>(c)) != allowed.npos))
+      result += text.substr(0, length);
     else if (c < 0x100)
       fmt::format_to(std::back_inserter(result), "\\x{:02x}", static_cast<unsigned>(c));
     else
       fmt::format_to(std::back_inserter(result), "\\u{:04x}", static_cast<unsigned>(c));
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return result;
 }

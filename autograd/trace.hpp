@@ -77,7 +77,7 @@ std::string to_string(const std::vector<Trace::Event>& events,
                       const std::vector<bool>& marked = {});
 
 /// x itself, whose name an observer learns: a Trace keeps it with the op that made x.  The
-/// attention page takes the values that are named "attention" as weights, pages/attention.hpp.
+/// attention page takes the values that are named "attention" as weights, viz/attention.hpp.
 ///
 ///   const Tensor weights = named(softmax(a, -1) - 0.3 * softmax(b, -1), "attention");
 ///

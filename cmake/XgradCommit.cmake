@@ -7,12 +7,12 @@ if(git AND EXISTS "${SOURCE}/.git")  # (not an enclosing project's)
                   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
 file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[
-#include "char_transformer/commands.hpp"
+#include <xgrad/lm/program/commands.hpp>
 
-namespace char_transformer {
+namespace program {
 
 const char* const build_version = "@VERSION@";
 const char* const build_commit = "@commit@";
 
-}  // namespace char_transformer
+}  // namespace program
 ]])

@@ -1,6 +1,6 @@
 # Turns styles and scripts of pages into C++ strings: cmake "-DFILES=a/page.css;a/page.js" -DOUTPUT=assets.cpp -P XgradEmbed.cmake
-# The file page.css becomes xgrad::pages::detail::page_css (pages/assets.hpp declares it).
-set(text "#include <xgrad/pages/assets.hpp>\n\nnamespace xgrad::pages::detail {\n")
+# The file page.css becomes xgrad::pages::detail::page_css (viz/assets.hpp declares it).
+set(text "#include <xgrad/viz/assets.hpp>\n\nnamespace xgrad::pages::detail {\n")
 foreach(file IN LISTS FILES)
   get_filename_component(name "${file}" NAME)
   string(REPLACE . _ name "${name}")

@@ -30,7 +30,7 @@ if(XGRAD_SANITIZE)
     target_compile_options(xgrad_flags INTERFACE "-fsanitize-ignorelist=${PROJECT_SOURCE_DIR}/cmake/ignored.txt")
   endif()
 endif()
-if(XGRAD_FUZZ)  # no coverage of the tests' branches; the program: extras/fuzz/CMakeLists.txt
+if(XGRAD_FUZZ)  # no coverage of the tests' branches; the program: tests/fuzz/CMakeLists.txt
   target_compile_options(xgrad_flags INTERFACE $<$<NOT:$<BOOL:$<TARGET_PROPERTY:xgrad_is_test>>>:-fsanitize=fuzzer-no-link>)
 endif()
 # Compiles several sources of a target as one, because they parse and instantiate much the same.  Without precompiled headers

@@ -28,14 +28,15 @@ const std::vector<Layer> layers = {
     {"nn", {"autograd", "check"}},
     {"optim", {"autograd"}},
     {"parallel", {"autograd"}},
-    {"data", {"autograd"}},
-    {"io", {"autograd", "check", "nn", "optim", "data"}},
-    {"pages", {"autograd", "check", "nn", "optim", "data", "io"}},
-    {"xgrad.hpp", {"autograd", "check", "nn", "optim", "parallel", "data", "io", "pages"}},
-    {"examples",
-     {"autograd", "check", "nn", "optim", "parallel", "data", "io", "pages", "xgrad.hpp"}},
-    {"extras",
-     {"autograd", "check", "nn", "optim", "parallel", "data", "io", "pages", "xgrad.hpp"}},
+    {"io", {"autograd", "check", "nn", "optim"}},
+    {"xgrad.hpp", {"autograd", "check", "nn", "optim", "parallel", "io"}},
+    {"lm", {"autograd", "check", "nn", "optim", "io"}},
+    {"lm.hpp", {"lm"}},
+    {"viz", {"autograd", "check", "nn", "optim", "io"}},
+    {"viz.hpp", {"viz"}},
+    {"programs",
+     {"autograd", "check", "nn", "optim", "parallel", "io", "lm", "viz", "xgrad.hpp", "lm.hpp",
+      "viz.hpp"}},
 };
 
 // The layer of a path below the project's folder; usually its folder's name.
@@ -46,6 +47,10 @@ std::string layer_of(const std::string& path) {
     return "base";
   if (path == "autograd/custom_op.hpp")  // collects headers for users, as xgrad.hpp does
     return "xgrad.hpp";
+  for (const char* const program :
+       {"examples/", "lm/program/", "course/", "parallel/mpi/", "tests/bench/", "tests/fuzz/"})
+    if (path.starts_with(program))
+      return "programs";
   for (const char* const name : {"kernels", "check"})
     if (path.starts_with(std::string("autograd/") + name + "/"))
       return name;
@@ -58,7 +63,7 @@ Names violations(const std::string& path, const std::string& text) {
   REQUIRE(layer != layers.end());
   static const std::regex include(
       "(?:^|\n)(#include (?:<xgrad/([^>]*\\.hpp)>|\"([^\"]*\\.hpp)\"))");
-  const bool in_library = layer->name != "examples" && layer->name != "extras";
+  const bool in_library = layer->name != "programs";
   Names found;
   for (std::sregex_iterator at(text.begin(), text.end(), include), end; at != end; ++at) {
     if ((*at)[2].matched && in_library)
@@ -92,9 +97,10 @@ TEST_CASE("Source files include only lower layers", "[includes]") {
     for (const std::string& line : violations(name, read_bytes(path.string())))
       found.push_back(line);
   };
-  look_at(source_dir + "/xgrad.hpp");
-  for (const char* folder :
-       {"autograd", "parallel", "nn", "optim", "data", "io", "pages", "examples", "extras"})
+  for (const char* const header : {"/xgrad.hpp", "/lm.hpp", "/viz.hpp"})
+    look_at(source_dir + header);
+  for (const char* const folder : {"autograd", "parallel", "nn", "optim", "io", "lm", "viz",
+                                   "examples", "course", "tests/bench", "tests/fuzz"})
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(source_dir + "/" + folder))
       look_at(entry.path());
@@ -125,8 +131,11 @@ TEST_CASE("An include of something above is found", "[includes]") {
   CHECK(of("autograd/buffer.hpp", "autograd/tensor.hpp").size() == 1);
   CHECK(of("autograd/ops/norm.cpp", "autograd/check/gradcheck.hpp").size() == 1);
   CHECK(of("autograd/check/compare.cpp", "nn/module.hpp").size() == 1);
-  CHECK(of("nn/gpt.hpp", "io/checkpoint.hpp").size() == 1);
-  CHECK(of("data/text.cpp", "optim/sgd.hpp").size() == 1);
+  CHECK(of("io/checkpoint.hpp", "lm/gpt.hpp").size() == 1);
+  CHECK(of("nn/layers.hpp", "lm/gpt.hpp").size() == 1);
+  CHECK(of("viz/attention.cpp", "lm/gpt.hpp").size() == 1);
+  CHECK(of("lm/gpt.cpp", "lm/program/flags.hpp").size() == 1);
+  CHECK(of("xgrad.hpp", "lm/gpt.hpp").size() == 1);
   CHECK(of("xgrad.hpp", "autograd/kernels/parallel.hpp").size() == 1);
   CHECK(violations("examples/mine.cpp", "#include <xtensor/xview.hpp>\n").size() == 1);
 

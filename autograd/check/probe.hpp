@@ -7,7 +7,7 @@
 //
 // - from a TensorFunction, a layer or the gradient of another: CheckedFunction::probe();
 // - from one event of a Trace: RecordedOp::probe() (op_check.hpp);
-// - from a part of a recorded graph (pages/graph_check.cpp);
+// - from a part of a recorded graph (viz/graph_check.cpp);
 // - from the slope of another probe: slope_along().
 //
 // Every checker has check_claims() ask Differences along lines of a probe: along one element, or

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 #include <vector>
-#include <xgrad/pages/chart.hpp>
+#include <xgrad/viz/chart.hpp>
 #include <xgrad/xgrad.hpp>
 
 #include "notebook.hpp"

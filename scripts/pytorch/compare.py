@@ -1,6 +1,6 @@
 """Trains one model twice, with xgrad and with PyTorch, and compares the losses of all steps.
 
-Takes the flags of `char_transformer train`, and these:
+Takes the flags of `xgrad train`, and these:
 
   --steps N        as --max-iters
   --tolerance X    the largest relative difference that passes [1e-5]
@@ -62,7 +62,7 @@ def new_folder():
 
 
 def run_xgrad(a, given):
-    command = [os.path.join(a.build, "examples/char_transformer"), "train", "--data", a.data,
+    command = [os.path.join(a.build, "bin/xgrad"), "train", "--data", a.data,
                "--out", os.path.join(a.out, "xgrad"), *given]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
@@ -125,7 +125,7 @@ def main():
           f"of PyTorch's weights: {table.theirs[-1]['final_val_loss']:.9g}")
     ours_ms, theirs_ms = (statistics.median(row["ms"] for row in rows) for rows in (table.ours, table.theirs))
     print(f"a step takes {ours_ms:.1f} ms in xgrad, {theirs_ms:.1f} ms in PyTorch", flush=True)
-    subprocess.run([os.path.join(binaries, "char_transformer"), "compare", os.path.join(folder, "xgrad"),
+    subprocess.run([os.path.join(binaries, "xgrad"), "compare", os.path.join(folder, "xgrad"),
                     os.path.join(folder, "pytorch"), "--out", os.path.join(folder, "losses.svg")], check=True)
     if not largest <= a.tolerance:
         hint = ("; this PyTorch is built with MKL, which draws other masks of dropout"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a nanoGPT checkpoint as a safetensors file, from which `char_transformer train --init-from` begins, and which its other commands read.
+"""Writes a nanoGPT checkpoint as a safetensors file, from which `xgrad train --init-from` begins, and which its other commands read.
 
   scripts/pytorch/from_nanogpt.py out-shakespeare-char/ckpt.pt --meta data/shakespeare_char/meta.pkl --out model.safetensors
 

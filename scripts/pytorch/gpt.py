@@ -183,7 +183,7 @@ PRESETS = {"nano": NANO,
 
 
 def add_recipe(parser):
-    """The flags of `char_transformer train`.  Those for evaluation are taken and have no effect."""
+    """The flags of `xgrad train`.  Those for evaluation are taken and have no effect."""
     def boolean(word):
         return {"true": True, "false": False}[word.lower()]
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`char_transformer train` in PyTorch: the same flags, the same draws, the same files.
+"""`xgrad train` in PyTorch: the same flags, the same draws, the same files.
 
   scripts/pytorch/train.py --data TEXT --out DIR [--preset nano|baby|micro] [--n-layer N ...]
 
-Writes metrics.jsonl as char_transformer does, and model.safetensors, which `char_transformer train --init-from` reads.
+Writes metrics.jsonl as xgrad does, and model.safetensors, which `xgrad train --init-from` reads.
 """
 import argparse
 import json

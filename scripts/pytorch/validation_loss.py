@@ -3,7 +3,7 @@
 
   scripts/pytorch/validation_loss.py --checkpoint runs/000/checkpoint.safetensors [--data TEXT]
 
-Prints the first line that `char_transformer eval --split val` prints.  Without --data the text is the one that config.json beside the checkpoint
+Prints the first line that `xgrad eval --split val` prints.  Without --data the text is the one that config.json beside the checkpoint
 names.  Exported models are read as well.
 """
 import argparse

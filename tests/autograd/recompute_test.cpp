@@ -8,12 +8,12 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/recompute.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/parallel/shards.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
+#include "helpers/tiny_transformer.hpp"
 
 using namespace xgrad;
 
@@ -109,7 +109,7 @@ TEST_CASE("checkpoint: higher derivatives", "[checkpoint][gradcheck]") {
 }
 
 TEST_CASE("checkpoint: dropout has the same mask, and draws go on", "[checkpoint]") {
-  nn::TransformerBlock block(8, 2, 0.4);
+  TinyBlock block(8, 2, 0.4);
   const Tensor x = normal({2, 5, 8}, 1, DType::float32).requires_grad_();
   const auto run = [&](bool saves) {
     manual_seed(3);
@@ -157,7 +157,7 @@ TEST_CASE("checkpoint in a chain, and in shards on threads", "[checkpoint][paral
     y = checkpoint([](const Tensor& in) { return sin(in) * 1.01; }, y);
   CHECK(grad({sum(y)}, {x})[0].shape() == x.shape());
 
-  nn::TransformerBlock block(8, 2);
+  TinyBlock block(8, 2);
   const Tensor batch = normal({4, 3, 8}, 4, DType::float32);
   const auto gradient = [&](bool saves) {
     nn::zero_grad(block);

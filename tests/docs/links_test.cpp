@@ -24,8 +24,8 @@ std::vector<std::string> found(const std::string& text, const std::regex& patter
 // The project's own files, from its folder.
 std::vector<std::string> files(const std::string& extension) {
   std::vector<std::string> all;
-  for (const char* const folder : {"autograd", "data", "docs", "examples", "extras", "io", "nn",
-                                   "optim", "pages", "parallel", "tests"})
+  for (const char* const folder : {"autograd", "course", "docs", "examples", "io", "lm", "nn",
+                                   "optim", "parallel", "tests", "viz"})
     for (const auto& entry : fs::recursive_directory_iterator(source_dir + "/" + folder))
       if (extension.empty() || entry.path().extension() == extension)
         all.push_back(entry.path().lexically_relative(source_dir).generic_string());

@@ -1,6 +1,6 @@
 # Checks a page that shows a program and its output.
 #
-#   cmake -DPAGE=extras/course/pages/01_slope.md -DPROGRAM=build/.../learn_01 "-DSOURCES=01_slope.cpp|..." [-DUPDATE=ON] -P program_page.cmake
+#   cmake -DPAGE=course/pages/01_slope.md -DPROGRAM=build/.../learn_01 "-DSOURCES=01_slope.cpp|..." [-DUPDATE=ON] -P program_page.cmake
 #
 #   ```cpp blocks   are consecutive lines of one of the sources; the indentation may differ
 #   ```text blocks  are the program's output, in order: each is a part between two empty lines

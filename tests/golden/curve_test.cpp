@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "examples/char_transformer_run.hpp"
+#include "lm/program/run.hpp"
 #include "helpers/paths.hpp"
 
 namespace {
@@ -52,7 +52,7 @@ std::string drawn_text() {
 
 }  // namespace
 
-TEST_CASE("char_transformer: every loss is PyTorch's", "[golden]") {
+TEST_CASE("xgrad: every loss is PyTorch's", "[golden]") {
   const TemporaryFolder folder;
   write_bytes(folder / "text", drawn_text());
   const std::vector<Curve> curves = read_curves();

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/nn/attention.hpp>
-#include <xgrad/nn/gpt.hpp>
+#include <xgrad/lm/gpt.hpp>
 #include <xgrad/nn/layers.hpp>
 
 namespace xgrad::testing {

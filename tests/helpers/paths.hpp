@@ -4,4 +4,4 @@
 #include <string>
 
 extern const std::string source_dir;        // the project
-extern const std::string char_transformer;  // the program; empty if it is not built
+extern const std::string xgrad_program;  // the program; empty if it is not built

@@ -5,12 +5,12 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/check.hpp>
-#include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
+#include "helpers/tiny_transformer.hpp"
 
 using namespace xgrad;
 using Status = nn::LayerReport::Status;
@@ -134,7 +134,7 @@ TEST_CASE("check_layer of layers that are right", "[nn][check_layer]") {
   CHECK(linear.weight.dtype() == DType::float32);  // a clone was checked
   CHECK_THROWS_AS(report.line("gradchek"), ValueError);
 
-  const nn::TransformerBlock block(4, 2, 0.1);
+  const TinyBlock block(4, 2, 0.1);
   const auto causal = nn::check_layer(block, randn({2, 3, 4}), {.causal = true});
   INFO(causal.table());
   CHECK(causal);

@@ -3,10 +3,10 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/check.hpp>
-#include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/layers.hpp>
 
 #include "helpers/catch.hpp"
+#include "helpers/tiny_transformer.hpp"
 
 using namespace xgrad;
 
@@ -62,7 +62,7 @@ M make(M model) {
 
 TEST_CASE("gradcheck of a layer: inputs and every parameter, by name", "[nn][gradcheck]") {
   manual_seed(3);
-  const auto block = make(nn::TransformerBlock(4, 2));
+  const auto block = make(TinyBlock(4, 2));
   const Tensor x = randn({2, 3, 4}, DType::float64);
   const auto report = nn::gradcheck(block, {x});
   INFO(report.message);

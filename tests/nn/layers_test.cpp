@@ -6,7 +6,6 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/gpt.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layers.hpp>
 
@@ -92,9 +91,4 @@ TEST_CASE("Dropout is on in training only", "[nn]") {
   nn::eval(drop);
   CHECK(total(drop(ones({1000}))) == 1000);
   CHECK_THROWS_WITH(nn::Dropout(1.5), ContainsSubstring("Dropout: p is 1.5"));
-}
-
-TEST_CASE("TransformerBlock names misshapen heads", "[nn][attention]") {
-  CHECK_THROWS_WITH(nn::TransformerBlock(6, 4), ContainsSubstring("6 is not a multiple of n_head"));
-  CHECK_THROWS_AS(nn::TransformerBlock(4, 2, -0.5), ValueError);
 }

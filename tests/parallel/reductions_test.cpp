@@ -12,7 +12,7 @@
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
 #include "helpers/threads.hpp"
-#include "parallel/tiny_gpt.hpp"
+#include "helpers/tiny_transformer.hpp"
 
 namespace {
 
@@ -162,7 +162,7 @@ TEST_CASE("shards of every reduction equal the whole batch", "[parallel]") {
 }
 
 TEST_CASE("a model's targets that do not count are not averaged by shard", "[parallel]") {
-  const nn::GPT model = tiny_gpt();
+  const TinyTransformer model = tiny_model();
   const auto parameters = nn::named_parameters(model);
   const auto [x, all] = tiny_batch(7);
   const Indices y = where(x < 4, -100, all);  // another number in each row

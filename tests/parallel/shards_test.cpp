@@ -21,15 +21,15 @@
 
 #include "helpers/catch.hpp"
 #include "helpers/threads.hpp"
-#include "parallel/tiny_gpt.hpp"
+#include "helpers/tiny_transformer.hpp"
 
 namespace {
 
-auto loss_of(const nn::GPT& model) {
+auto loss_of(const TinyTransformer& model) {
   return [&model](const Indices& x, const Indices& y) { return model.loss(x, y); };
 }
 
-std::vector<std::vector<double>> gradients(const nn::GPT& model) {
+std::vector<std::vector<double>> gradients(const TinyTransformer& model) {
   std::vector<std::vector<double>> all;
   for (Tensor p : nn::parameters(model)) {
     const Tensor g = p.grad().to(DType::float64);
@@ -54,7 +54,7 @@ double largest_difference(const std::vector<std::vector<double>>& a,
 }  // namespace
 
 TEST_CASE("shards give the gradients of the whole batch", "[parallel]") {
-  nn::GPT model = tiny_gpt();
+  TinyTransformer model = tiny_model();
   nn::to(model, DType::float64);
   for (const std::size_t rows : {1, 2, 3, 5, 8}) {
     const auto [x, y] = tiny_batch(rows);
@@ -68,7 +68,7 @@ TEST_CASE("shards give the gradients of the whole batch", "[parallel]") {
 }
 
 TEST_CASE("shards give the same bits on any number of threads", "[parallel]") {
-  const nn::GPT model = tiny_gpt();
+  const TinyTransformer model = tiny_model();
   const auto [x, y] = tiny_batch(7);
   std::vector<std::vector<double>> first;
   double loss = 0;
@@ -120,7 +120,7 @@ TEST_CASE("dropout between layers of an LSTM is of the whole batch", "[parallel]
 
 TEST_CASE("a batch is cut in spite of dropout, with the whole batch's masks", "[parallel]") {
   const xgrad::detail::SameDraws after;
-  nn::GPT model = tiny_gpt(0.3);
+  TinyTransformer model = tiny_model(0.3);
   const auto batch = tiny_batch(7);  // (Clang 14 captures no structured binding)
   const Indices &x = batch.x, &y = batch.y;
   manual_seed(8);
@@ -266,8 +266,8 @@ TEST_CASE("a batch within a shard, and a shard that throws after a mask", "[para
 }
 
 TEST_CASE("an observer sees the whole batch", "[parallel]") {
-  const nn::GPT model = tiny_gpt();
-  const text::Batch batch = tiny_batch(6);
+  const TinyTransformer model = tiny_model();
+  const TinyBatch batch = tiny_batch(6);
   const auto ops_of = [&](const auto& run) {
     const Trace trace;
     run();
@@ -351,8 +351,8 @@ TEST_CASE("batches that cannot be sharded are rejected", "[parallel]") {
 }
 
 TEST_CASE("two threads cut batches over the same leaves at once", "[parallel]") {
-  const nn::GPT model = tiny_gpt();
-  const text::Batch batch = tiny_batch(8);
+  const TinyTransformer model = tiny_model();
+  const TinyBatch batch = tiny_batch(8);
   parallel::backward(loss_of(model), batch.x, batch.y);
   auto expected = gradients(model);
   constexpr int times = 5;

@@ -5,11 +5,11 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
 #include <xgrad/nn/attention.hpp>
-#include <xgrad/nn/gpt.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
 #include "helpers/tensors.hpp"
+#include "helpers/tiny_transformer.hpp"
 
 using namespace xgrad;
 
@@ -175,11 +175,10 @@ TEST_CASE("DetectAnomaly: intended -inf passes, and an op that it breaks is name
   CHECK_FALSE(x.grad().defined());
 }
 
-TEST_CASE("DetectAnomaly: a GPT trains clean, and names the layer of a broken weight",
+TEST_CASE("DetectAnomaly: a transformer trains clean, and names the layer of a broken weight",
           "[anomaly]") {
   manual_seed(1);
-  nn::GPT model(
-      {.block_size = 4, .vocab_size = 5, .n_layer = 2, .n_head = 2, .n_embd = 8, .dropout = 0.1});
+  TinyTransformer model(4, 5, 2, 2, 8, 0.1);
   const Indices x{{0, 1, 2, 3}}, y{{1, 2, 3, 4}};
   CHECK(anomaly([&] { model.loss(x, y).backward(); }) == nothing_thrown);
   set_element(model.h[1].mlp.c_fc.weight, 5, not_a_number);

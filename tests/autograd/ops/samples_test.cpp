@@ -1,7 +1,7 @@
 // Runs the table of samples (golden/table.py) through everything that an op must satisfy: PyTorch's
 // values and gradients to second order, in float64 and float32; differences; the same numbers in
 // every mode, on any number of threads, and for views; bad calls throw the errors they name.  One
-// op alone: xgrad_tests "samples of elementwise ops" -c tanh
+// op alone: xgrad_core_tests "samples of elementwise ops" -c tanh
 
 #include <algorithm>
 #include <cctype>

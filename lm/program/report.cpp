@@ -1,0 +1,91 @@
+// The commands that show finished runs: report, compare.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+#include <xgrad/viz/chart.hpp>
+#include <xgrad/viz/page.hpp>
+
+#include "commands.hpp"
+#include "output.hpp"
+#include "prepared_run.hpp"
+#include "runs/runs.hpp"
+
+namespace program {
+namespace {
+
+using runs::Run;
+
+std::vector<Run> read_all_runs(const std::vector<std::string>& paths) {
+  std::vector<Run> all = runs::read_runs(paths);
+  for (const Run& run : all)
+    if (!run.metrics.skipped.empty())
+      warn(fmt::format("{}: {}", run.path, run.metrics.skipped));
+  return all;
+}
+
+/// The path of a run's report.  FileError for a symbolic link, because its target may be anywhere.
+std::string page_of(const Run& run) {
+  const std::string page = (std::filesystem::path(run.folder) / "report.html").string();
+  if (std::error_code none; std::filesystem::is_symlink(page, none))
+    fail<FileError>(
+        "{}: is a symbolic link, and a report is written into its folder: remove the link", page);
+  return page;
+}
+
+}  // namespace
+
+void report(const RunsOptions& options) {
+  const std::vector<Run> all = read_all_runs(options.runs);
+  for (const Run& run : all)
+    check_output(page_of(run), options.overwrite, runs::files_of(all));
+  for (const Run& run : all) {
+    xgrad::pages::save(page_of(run), runs::page({run}));
+    say(page_of(run) + "\n");
+  }
+}
+
+/// Draws the losses as one picture.
+static void draw(const std::vector<Run>& all, const std::string& out) {
+  const runs::Curves curves = runs::loss_curves(all);
+  check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");
+  std::string picture;
+  try {
+    picture = xgrad::pages::line_chart(curves.lines, curves.options);
+  } catch (const ValueError&) {
+    throw xgrad::Error("no axis has room for these losses or these steps");
+  }
+  xgrad::pages::save_svg(out, picture);
+  if (!curves.cut.empty())
+    say(fmt::format("beyond the picture: {}\n", curves.cut));
+}
+
+void compare(const RunsOptions& options) {
+  const std::vector<Run> all = read_all_runs(options.runs);
+  if (!options.out.empty()) {
+    check_output(options.out, options.overwrite, runs::files_of(all));
+    if (options.out.ends_with(".svg"))
+      draw(all, options.out);
+    else
+      xgrad::pages::save(options.out, runs::page(all));
+  }
+  say(runs::table_text(all));
+  if (!options.out.empty())
+    say(options.out + "\n");
+}
+
+std::string write_report(const std::string& folder) {
+  try {
+    const std::vector<Run> one = read_all_runs({folder});
+    xgrad::pages::save(page_of(one[0]), runs::page(one));
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace program
