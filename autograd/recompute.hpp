@@ -14,7 +14,7 @@ namespace xgrad {
 /// its formulas need (torch.utils.checkpoint with use_reentrant=False).  Use it for parts of a
 /// model that are cheap to compute and large to keep, as its blocks:
 ///
-///   for (const nn::TransformerBlock& block : model.h)
+///   for (const lm::TransformerBlock& block : model.h)
 ///     x = checkpoint(block, x);
 ///
 /// Gradients reach the inputs and all other Tensors that f uses, as a layer's parameters.  The

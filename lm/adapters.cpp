@@ -13,7 +13,9 @@
 #include "../io/checkpoint.hpp"
 #include "pretrained.hpp"
 
-namespace xgrad::io {
+namespace xgrad::lm {
+
+using namespace io;
 
 namespace {
 
@@ -25,7 +27,7 @@ constexpr const char* peft_merges =
     ".save_pretrained(NEW) writes a model that has them merged";
 using Names = std::vector<std::string>;
 
-// A module of transformers with a matrix: rows of a Linear of nn::GPT.
+// A module of transformers with a matrix: rows of a Linear of GPT.
 struct Module {
   std::string name, linear;
   nn::LoraPart part;
@@ -37,7 +39,7 @@ struct Module {
 };
 
 // pretrained_tensors() with a tied head, too: its adapters are its own, and the embedding has none.
-std::vector<PretrainedTensor> tensors_of(const nn::GPTConfig& config) {
+std::vector<PretrainedTensor> tensors_of(const GPTConfig& config) {
   std::vector<PretrainedTensor> all = pretrained_tensors(config);
   const Shape& embedding = all.front().shape;
   if (config.tied)
@@ -47,7 +49,7 @@ std::vector<PretrainedTensor> tensors_of(const nn::GPTConfig& config) {
   return all;
 }
 
-std::vector<Module> modules_of(const nn::GPTConfig& config) {
+std::vector<Module> modules_of(const GPTConfig& config) {
   const auto layer = [](const std::string& weight) {
     return weight.substr(0, weight.rfind(".weight"));
   };
@@ -66,7 +68,7 @@ std::vector<Module> modules_of(const nn::GPTConfig& config) {
 }
 
 // The modules that the options choose; `all`: every target chooses some.
-std::vector<Module> chosen(const nn::GPTConfig& config, const nn::LoraOptions& options, bool all) {
+std::vector<Module> chosen(const GPTConfig& config, const nn::LoraOptions& options, bool all) {
   std::vector<Module> modules = modules_of(config);
   Names names;
   for (const Module& module : modules)
@@ -87,8 +89,8 @@ nn::detail::LoraLayers layers_of(const std::vector<Module>& modules) {
 }
 
 // Chosen Linears get adapters.  add_lora() is not shown the embedding of a tied head, which it
-// would refuse: both are frozen, and nn::merge_lora(GPT&) unties them.
-void add(nn::GPT& model, const nn::LoraOptions& options, bool all, Generator* generator) {
+// would refuse: both are frozen, and merge_lora(GPT&) unties them.
+void add(GPT& model, const nn::LoraOptions& options, bool all, Generator* generator) {
   const std::vector<Module> modules = chosen(model.config, options, all);
   nn::detail::Members members = nn::detail::members(model);
   if (model.config.tied && layers_of(modules).contains("lm_head"))
@@ -99,7 +101,7 @@ void add(nn::GPT& model, const nn::LoraOptions& options, bool all, Generator* ge
 // The keys of the model's own weights in a file: PEFT adds those of embeddings and heads that have
 // adapters, that are in modules_to_save, and by save_embedding_layers.  FileError unless they are
 // the model's, up to their rounding in the file.
-std::set<std::string> own_weights(const SafetensorsFile& file, const nn::GPT& model,
+std::set<std::string> own_weights(const SafetensorsFile& file, const GPT& model,
                                   const std::string& folder) {
   const nn::StateDict state = nn::state_dict(model);
   std::map<std::string, Tensor> values(state.begin(), state.end());
@@ -188,15 +190,15 @@ AdapterConfig read_adapter_config(const std::string& folder) {
   return config;
 }
 
-void add_adapters(nn::GPT& model, const nn::LoraOptions& options, Generator& generator) {
+void add_adapters(GPT& model, const nn::LoraOptions& options, Generator& generator) {
   add(model, options, true, &generator);
 }
 
-void add_empty_adapters(nn::GPT& model, const nn::LoraOptions& options) {
+void add_empty_adapters(GPT& model, const nn::LoraOptions& options) {
   add(model, options, false, nullptr);
 }
 
-AdapterConfig load_adapters(const std::string& folder, nn::GPT& model) {
+AdapterConfig load_adapters(const std::string& folder, GPT& model) {
   check_weights_kind(folder);
   AdapterConfig config = read_adapter_config(folder);
   const SafetensorsFile file(folder + weights_name);
@@ -219,7 +221,7 @@ AdapterConfig load_adapters(const std::string& folder, nn::GPT& model) {
         std::ranges::any_of(own, [&](auto& key) { return key.ends_with("." + name + ".weight"); }),
         "{}: modules_to_save names {}, and {} has no weight of it", folder, printable_name(name),
         weights_name + 1);
-  detail::check_fits(folder + ": the adapters do not fit the model", expected, {&file, 1}, own);
+  io::detail::check_fits(folder + ": the adapters do not fit the model", expected, {&file, 1}, own);
   const auto sum = file.metadata().find(base_key);
   check<FileError>(
       sum == file.metadata().end() || sum->second == base_checksum(nn::state_dict(model)),
@@ -238,7 +240,7 @@ AdapterConfig load_adapters(const std::string& folder, nn::GPT& model) {
   return config;
 }
 
-void save_adapters(const std::string& folder, const nn::GPT& model, const std::string& base,
+void save_adapters(const std::string& folder, const GPT& model, const std::string& base,
                    bool overwrite) {
   const NoGrad no_grad;
   std::map<std::string, const nn::Linear*> adapted;
@@ -317,4 +319,4 @@ std::string base_checksum(const nn::StateDict& state) {
   return sum.digits();
 }
 
-}  // namespace xgrad::io
+}  // namespace xgrad::lm

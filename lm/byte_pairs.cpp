@@ -15,7 +15,7 @@
 #include "characters.hpp"
 #include "merge_pairs.hpp"
 
-namespace xgrad::text {
+namespace xgrad::lm {
 
 namespace {
 
@@ -554,4 +554,4 @@ BytePairs BytePairs::learn(std::string_view utf8, Dim vocab_size,
   return BytePairs(std::move(parts));
 }
 
-}  // namespace xgrad::text
+}  // namespace xgrad::lm

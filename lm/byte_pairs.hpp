@@ -14,7 +14,7 @@
 #include "characters.hpp"
 #include "pre_tokenizer.hpp"
 
-namespace xgrad::text {
+namespace xgrad::lm {
 
 /// A token that is searched for in a text before pre-tokenization.  If its text is the written form
 /// (written_token()) of its id's bytes, merging may give that id, too.
@@ -65,10 +65,10 @@ struct UnknownBytes {
 /// characters. Ids are those of HuggingFace's tokenizers with add_special_tokens=False.  Copies
 /// share their memory.
 ///
-///     const auto vocabulary = text::BytePairs::learn(utf8, 1024, {"<|endoftext|>"});
-///     const text::Ids ids = vocabulary.encode(utf8);
-///     const io::Json stored = io::tokenizer_json(vocabulary);   // io::tokenizer_of() reads it
-///     text::Utf8Stream characters;
+///     const auto vocabulary = BytePairs::learn(utf8, 1024, {"<|endoftext|>"});
+///     const Ids ids = vocabulary.encode(utf8);
+///     const io::Json stored = tokenizer_json(vocabulary);   // tokenizer_of() reads it
+///     Utf8Stream characters;
 ///     for (const std::int64_t id : sampled)
 ///       std::cout << characters.add(vocabulary.bytes(id)) << std::flush;
 ///     std::cout << characters.finish();
@@ -136,4 +136,4 @@ class BytePairs {
   std::shared_ptr<const Tables> tables_;
 };
 
-}  // namespace xgrad::text
+}  // namespace xgrad::lm

@@ -11,7 +11,7 @@
 #include "../autograd/memory.hpp"
 #include "text.hpp"
 
-namespace xgrad::text {
+namespace xgrad::lm {
 
 Ids::Ids(std::span<const std::int64_t> ids) {
   std::vector<std::uint32_t> narrow;
@@ -257,4 +257,4 @@ std::string replace_invalid_utf8(std::string_view bytes) {
   return text += stream.finish();
 }
 
-}  // namespace xgrad::text
+}  // namespace xgrad::lm

@@ -14,7 +14,7 @@
 #include "../autograd/error.hpp"
 #include "../autograd/shape.hpp"
 
-namespace xgrad::text {
+namespace xgrad::lm {
 
 /// Ids from 0 to 2^32 - 1, in two bytes each if all are below 65,536, else in four.  Copies and
 /// parts share this memory, which never changes.
@@ -149,4 +149,4 @@ class Utf8Stream {
 /// Bytes with U+FFFD for bytes that are not UTF-8, by the same rule.
 std::string replace_invalid_utf8(std::string_view bytes);
 
-}  // namespace xgrad::text
+}  // namespace xgrad::lm

@@ -15,7 +15,9 @@
 #include "../autograd/trace.hpp"
 #include "../nn/init.hpp"
 
-namespace xgrad::nn {
+namespace xgrad::lm {
+
+using namespace nn;
 
 const GPTConfig& checked(const GPTConfig& c, const char* caller) {
   if (std::min({c.block_size, c.vocab_size, c.n_layer, c.n_head, c.n_embd}) <= 0)
@@ -340,14 +342,14 @@ GPT::GPT(const GPTConfig& c)
   if (c.tied)
     wte.weight = lm_head.weight;
   // PyTorch's apply() visits the tied weight twice, as wte and as lm_head, so it is drawn twice.
-  const std::vector<detail::Member> members = detail::members(*this).tensors;
-  for (const detail::Member& m : members)
+  const std::vector<nn::detail::Member> members = nn::detail::members(*this).tensors;
+  for (const nn::detail::Member& m : members)
     if (m.name.ends_with(".bias"))
       init::zeros_(m.tensor);
     else if (m.tensor.dim() == 2)  // the norms' weights stay ones
       init::normal_(m.tensor, 0, 0.02);
   // Each block adds to the residual stream twice.
-  for (const detail::Member& m : members)
+  for (const nn::detail::Member& m : members)
     if (m.name.ends_with("c_proj.weight"))
       init::normal_(m.tensor, 0, 0.02 / std::sqrt(2 * static_cast<double>(c.n_layer)));
 }
@@ -428,12 +430,12 @@ Tensor GPT::loss(const Indices& idx, const Indices& targets,
 }
 
 void merge_lora(GPT& model) {
-  detail::members(model).check_tensors("merge_lora");
+  nn::detail::members(model).check_tensors("merge_lora");
   if (model.config.tied && model.lm_head.lora_A.defined()) {
     model.lm_head.weight = clone(model.lm_head.weight.detach());
     model.config.tied = false;
   }
-  detail::merge_lora(detail::members(model));
+  nn::merge_lora(model);
 }
 
 // ---- sampling ----
@@ -554,7 +556,7 @@ Indices GPT::generate(const Indices& idx, Dim max_new_tokens, std::span<Generato
   return all;
 }
 
-template void detail::Collector::layer(const std::string&, TransformerBlock&);
-template void detail::Collector::layer(const std::string&, GPT&);
+}  // namespace xgrad::lm
 
-}  // namespace xgrad::nn
+template void xgrad::nn::detail::Collector::layer(const std::string&, xgrad::lm::TransformerBlock&);
+template void xgrad::nn::detail::Collector::layer(const std::string&, xgrad::lm::GPT&);

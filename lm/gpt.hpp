@@ -13,7 +13,7 @@
 #include "../nn/layers.hpp"
 #include "../nn/module.hpp"
 
-namespace xgrad::nn {
+namespace xgrad::lm {
 
 enum class NormKind : std::uint8_t { layer, rms };
 enum class Activation : std::uint8_t {
@@ -34,7 +34,7 @@ struct GPTConfig {
   Size n_kv_head = 0;  ///< heads of keys and values, each for several queries; 0: n_head
   Size head_dim = 0;   ///< 0: n_embd / n_head
   Size n_inner = 0;    ///< width of the feed-forward part; 0: 4 n_embd
-  std::optional<RotaryOptions> rotary = {};  ///< none: positions are learned
+  std::optional<nn::RotaryOptions> rotary = {};  ///< none: positions are learned
   Size sliding_window = 0;  ///< a position sees itself and the window - 1 before it; 0: all
   NormKind norm = NormKind::layer;
   double norm_eps = 1e-5;
@@ -79,9 +79,9 @@ const GPTConfig& checked(const GPTConfig& config, const char* caller = "GPT");
 /// queries and keys by x's own positions.  first_key is that of AttentionOptions, for scores (B, H,
 /// T, S).
 struct CausalSelfAttention {
-  Linear c_attn;                          ///< C -> (H + 2G) D: queries, keys, values
-  Linear c_proj;                          ///< HD -> C
-  std::optional<RMSNorm> q_norm, k_norm;  ///< over the D channels of a head, if qk_norm
+  nn::Linear c_attn;                          ///< C -> (H + 2G) D: queries, keys, values
+  nn::Linear c_proj;                          ///< HD -> C
+  std::optional<nn::RMSNorm> q_norm, k_norm;  ///< over the D channels of a head, if qk_norm
   Size n_head, n_kv_head;
   double dropout;  ///< of the attention weights and of the result
   bool training = true;
@@ -89,8 +89,8 @@ struct CausalSelfAttention {
   /// ValueError as of checked().
   explicit CausalSelfAttention(const GPTConfig& c);
   CausalSelfAttention(Dim width, Dim heads, double p = 0, bool bias = true);
-  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
-                    const RotaryEmbedding* rotate = nullptr,
+  Tensor operator()(const Tensor& x, nn::KeyValueCache* cache = nullptr,
+                    const nn::RotaryEmbedding* rotate = nullptr,
                     const std::optional<Indices>& first_key = {}) const;
   static void visit(auto& self, auto&& v) {
     v("c_attn", self.c_attn);
@@ -101,15 +101,15 @@ struct CausalSelfAttention {
   }
 
  private:
-  Tensor grouped(const Tensor& qkv, double p, KeyValueCache* cache, const RotaryEmbedding* rotate,
-                 const std::optional<Indices>& first_key) const;
+  Tensor grouped(const Tensor& qkv, double p, nn::KeyValueCache* cache,
+                 const nn::RotaryEmbedding* rotate, const std::optional<Indices>& first_key) const;
 };
 
 /// c_proj(gelu(c_fc(x))) or, for SwiGLU, c_proj(silu(c_gate(x)) * c_fc(x)); then dropout.
 struct MLP {
-  Linear c_fc;
-  std::optional<Linear> c_gate;  ///< of SwiGLU
-  Linear c_proj;
+  nn::Linear c_fc;
+  std::optional<nn::Linear> c_gate;  ///< of SwiGLU
+  nn::Linear c_proj;
   double dropout;
   Activation activation;
   bool training = true;
@@ -149,8 +149,8 @@ struct TransformerBlock {
 
   explicit TransformerBlock(const GPTConfig& c);
   TransformerBlock(Dim width, Dim heads, double dropout = 0, bool bias = true);
-  Tensor operator()(const Tensor& x, KeyValueCache* cache = nullptr,
-                    const RotaryEmbedding* rotate = nullptr,
+  Tensor operator()(const Tensor& x, nn::KeyValueCache* cache = nullptr,
+                    const nn::RotaryEmbedding* rotate = nullptr,
                     const std::optional<Indices>& first_key = {}) const;
   static void visit(auto& self, auto&& v) {
     v("ln_1", self.ln_1);
@@ -215,7 +215,7 @@ Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& opt
 /// The errors of next_token_probabilities() that depend on the options alone.
 void check_sampling(const GenerateOptions& options);
 
-}  // namespace xgrad::nn
+}  // namespace xgrad::lm
 
 namespace xgrad {
 
@@ -226,18 +226,18 @@ class Generator;
 
 }  // namespace xgrad
 
-namespace xgrad::nn {
+namespace xgrad::lm {
 
 /// wte, wpe if positions are learned, dropout, n_layer blocks, ln_f, and lm_head, which shares
 /// wte's weight if they are tied.
 struct GPT {
   GPTConfig config;
-  Embedding wte;
-  std::optional<Embedding> wpe;  ///< of learned positions
-  Dropout drop;
+  nn::Embedding wte;
+  std::optional<nn::Embedding> wpe;  ///< of learned positions
+  nn::Dropout drop;
   std::vector<TransformerBlock> h;
   Norm ln_f;
-  Linear lm_head;
+  nn::Linear lm_head;
 
   /// Draws all weights from default_generator(): first each layer's own, then all again from N(0,
   /// 0.02), and the residual projections c_proj a third time from N(0, 0.02 / sqrt(2 n_layer)).
@@ -250,14 +250,14 @@ struct GPT {
   /// unless there are as many caches as blocks, all of one length; others as of
   /// CausalSelfAttention.
   ///
-  /// `first` separates documents in one sequence (text::document_starts()) and hides padding on the
+  /// `first` separates documents in one sequence (document_starts()) and hides padding on the
   /// left: each position sees that position and later ones, and is counted from there, as in
   /// transformers' packed batches.  It broadcasts to (B, T), and counts the cached positions;
   /// ValueError unless it is from 0 to the position itself.
-  Tensor operator()(const Indices& idx, std::span<KeyValueCache> caches = {},
+  Tensor operator()(const Indices& idx, std::span<nn::KeyValueCache> caches = {},
                     const std::optional<Indices>& first = {}) const;
   /// Logits for the token after the last position: idx (B, T) -> (B, V).
-  Tensor last_logits(const Indices& idx, std::span<KeyValueCache> caches = {},
+  Tensor last_logits(const Indices& idx, std::span<nn::KeyValueCache> caches = {},
                      const std::optional<Indices>& first = {}) const;
   /// The mean of -log p(target): idx and targets (B, T) -> ().  Targets of -100 are ignored.
   Tensor loss(const Indices& idx, const Indices& targets,
@@ -283,19 +283,20 @@ struct GPT {
     v("transformer.ln_f", self.ln_f);
     v("lm_head", self.lm_head);
     if (self.config.tied)
-      v("lm_head.weight", tied_to("transformer.wte.weight"));
+      v("lm_head.weight", nn::tied_to("transformer.wte.weight"));
   }
 
  private:
-  Tensor hidden(const Indices& idx, std::span<KeyValueCache> caches,
+  Tensor hidden(const Indices& idx, std::span<nn::KeyValueCache> caches,
                 const std::optional<Indices>& first) const;
 };
 
-/// merge_lora() of layers.hpp.  A tied head that has adapters is untied first, so the embedding
-/// stays as it is.
+/// nn::merge_lora() of a model whose tied head may have adapters (load_adapters()): the head is
+/// untied first, so the embedding stays as it is.
 void merge_lora(GPT& model);
 
-extern template void detail::Collector::layer(const std::string&, TransformerBlock&);
-extern template void detail::Collector::layer(const std::string&, GPT&);
+}  // namespace xgrad::lm
 
-}  // namespace xgrad::nn
+extern template void xgrad::nn::detail::Collector::layer(const std::string&,
+                                                         xgrad::lm::TransformerBlock&);
+extern template void xgrad::nn::detail::Collector::layer(const std::string&, xgrad::lm::GPT&);

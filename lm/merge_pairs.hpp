@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace xgrad::text {
+namespace xgrad::lm {
 
 /// The token that a pair of tokens becomes, and its rank: the lowest rank is merged first.
 struct Merge {
@@ -90,4 +90,4 @@ std::size_t merge_pairs(std::vector<std::uint32_t>& ids, const Find& find) {
   return steps;
 }
 
-}  // namespace xgrad::text
+}  // namespace xgrad::lm

@@ -13,7 +13,7 @@
 
 static_assert(PCRE2_MAJOR > 10 || PCRE2_MINOR >= 40, "xgrad needs PCRE2 10.40 or newer");
 
-namespace xgrad::text {
+namespace xgrad::lm {
 
 struct CompiledSplit : PatternSplit {
   std::shared_ptr<pcre2_code> code;
@@ -233,4 +233,4 @@ std::string written_token(std::string_view bytes) {
   return written;
 }
 
-}  // namespace xgrad::text
+}  // namespace xgrad::lm

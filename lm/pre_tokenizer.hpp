@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace xgrad::text {
+namespace xgrad::lm {
 
 /// A step of a tokenizer.json's pre_tokenizer: splits a text into matches and the parts between
 /// them.
@@ -51,4 +51,4 @@ const std::array<char32_t, 256>& byte_characters();
 /// Bytes in these characters, in UTF-8.
 std::string written_token(std::string_view bytes);
 
-}  // namespace xgrad::text
+}  // namespace xgrad::lm

@@ -14,11 +14,13 @@
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
 #include "../autograd/ops.hpp"
-#include "../nn/init.hpp"
 #include "../io/checkpoint.hpp"
 #include "../io/file.hpp"
+#include "../nn/init.hpp"
 
-namespace xgrad::io {
+namespace xgrad::lm {
+
+using namespace io;
 
 namespace {
 
@@ -103,27 +105,26 @@ constexpr Family families[] = {{"gpt2", "GPT2LMHeadModel"},
 // Sizes that every configuration has, with their keys.
 struct SizeKey {
   const char *gpt2, *llama;
-  Size nn::GPTConfig::*size;
+  Size GPTConfig::*size;
 };
-constexpr SizeKey size_keys[] = {
-    {"vocab_size", "vocab_size", &nn::GPTConfig::vocab_size},
-    {"n_positions", "max_position_embeddings", &nn::GPTConfig::block_size},
-    {"n_layer", "num_hidden_layers", &nn::GPTConfig::n_layer},
-    {"n_head", "num_attention_heads", &nn::GPTConfig::n_head},
-    {"n_embd", "hidden_size", &nn::GPTConfig::n_embd}};
+constexpr SizeKey size_keys[] = {{"vocab_size", "vocab_size", &GPTConfig::vocab_size},
+                                 {"n_positions", "max_position_embeddings", &GPTConfig::block_size},
+                                 {"n_layer", "num_hidden_layers", &GPTConfig::n_layer},
+                                 {"n_head", "num_attention_heads", &GPTConfig::n_head},
+                                 {"n_embd", "hidden_size", &GPTConfig::n_embd}};
 
-nn::GPTConfig read_sizes(const Section& file, bool gpt2) {
-  nn::GPTConfig c;
+GPTConfig read_sizes(const Section& file, bool gpt2) {
+  GPTConfig c;
   for (const SizeKey& key : size_keys)
     c.*key.size = file.size(gpt2 ? key.gpt2 : key.llama);
   return c;
 }
 
-nn::GPTConfig read_gpt2(const Section& file) {
+GPTConfig read_gpt2(const Section& file) {
   file.supported(file.flag("scale_attn_weights", true), "scale_attn_weights", "true");
   for (const char* const key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
     file.supported(!file.flag(key, false), key, "false");
-  nn::GPTConfig c = nn::GPTConfig::gpt2(read_sizes(file, true));
+  GPTConfig c = GPTConfig::gpt2(read_sizes(file, true));
   c.n_inner = file.size("n_inner", 4 * c.n_embd);
   c.norm_eps = file.number("layer_norm_epsilon", 1e-5);
   const std::string activation = file.text("activation_function", "gelu_new");
@@ -131,7 +132,7 @@ nn::GPTConfig read_gpt2(const Section& file) {
     return std::ranges::find(names, activation) != names.end();
   };
   if (is_one_of({"gelu", "gelu_python"}))
-    c.activation = nn::Activation::gelu;
+    c.activation = Activation::gelu;
   else
     file.supported(is_one_of({"gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_fast",
                               "gelu_accurate"}),
@@ -173,7 +174,7 @@ nn::RotaryOptions read_rotary(const Section& file) {
 }
 
 // The window of all layers; 0 if it has no effect.  The defaults are transformers'.
-Size read_window(const Section& file, const nn::GPTConfig& c, bool qwen) {
+Size read_window(const Section& file, const GPTConfig& c, bool qwen) {
   const char* const key = "sliding_window";
   const bool none = (qwen && !file.flag("use_sliding_window", false)) ||
                     (file.has(key) && file.find(key) == nullptr);
@@ -202,11 +203,11 @@ Size read_window(const Section& file, const nn::GPTConfig& c, bool qwen) {
   return slides ? window : 0;
 }
 
-nn::GPTConfig read_llama(const Section& file, const std::string& type) {
+GPTConfig read_llama(const Section& file, const std::string& type) {
   const std::string activation = file.text("hidden_act", "silu");
   file.supported(activation == "silu" || activation == "swish", "hidden_act",
                  "silu, also as swish");
-  nn::GPTConfig c = nn::GPTConfig::llama(read_sizes(file, false));
+  GPTConfig c = GPTConfig::llama(read_sizes(file, false));
   c.n_kv_head = file.size("num_key_value_heads", c.n_head);
   if (file.find("head_dim") != nullptr || type == "qwen3")
     c.head_dim = file.size("head_dim", 128);
@@ -236,11 +237,11 @@ Json read_json_file(const std::string& path) {
   }
 }
 
-nn::GPTConfig read_pretrained_config(const std::string& path) {
+GPTConfig read_pretrained_config(const std::string& path) {
   return pretrained_config_of(read_json_file(path), path);
 }
 
-nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path) {
+GPTConfig pretrained_config_of(const Json& json, const std::string& path) {
   const Section file(path, json);
   const std::string type = file.text("model_type");
   file.supported(std::ranges::any_of(families, [&](const Family& f) { return type == f.name; }),
@@ -254,7 +255,7 @@ nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path) {
     if (const Json* const value = file.find(key))
       file.supported(*value == Json(false) || value->number() == 0.0, key,
                      "none of it: learned or rotary positions, one feed-forward part in a block");
-  const nn::GPTConfig c = type == "gpt2" ? read_gpt2(file) : read_llama(file, type);
+  const GPTConfig c = type == "gpt2" ? read_gpt2(file) : read_llama(file, type);
   try {
     return checked(c, path.c_str());
   } catch (const ValueError& error) {
@@ -262,9 +263,9 @@ nn::GPTConfig pretrained_config_of(const Json& json, const std::string& path) {
   }
 }
 
-std::string pretrained_family(const nn::GPTConfig& c) {
+std::string pretrained_family(const GPTConfig& c) {
   const bool qkv = c.qkv_bias.value_or(c.bias), proj = c.proj_bias.value_or(c.bias),
-             mlp = c.mlp_bias.value_or(c.bias), swiglu = c.activation == nn::Activation::swiglu,
+             mlp = c.mlp_bias.value_or(c.bias), swiglu = c.activation == Activation::swiglu,
              slides = c.sliding_window > 0;
   const char* const family = !c.rotary              ? "gpt2"
                              : c.qk_norm            ? "qwen3"
@@ -279,13 +280,13 @@ std::string pretrained_family(const nn::GPTConfig& c) {
   if (c.rotary) {
     need(c.rotary->pairs == nn::RotaryPairs::half, "rotary.pairs (half)");
     need(c.rotary->partial_rotary_factor == 1, "rotary.partial_rotary_factor (1)");
-    need(c.norm == nn::NormKind::rms, "norm (rms)");
+    need(c.norm == NormKind::rms, "norm (rms)");
     need(swiglu, "activation (swiglu)");
     need(!c.qk_norm || !mlp, "mlp_bias with qk_norm (false)");
     need(!slides || c.qk_norm || !mlp, "mlp_bias with sliding_window (false)");
     need(!slides || c.qk_norm || !proj, "proj_bias with sliding_window (false)");
   } else {
-    need(c.norm == nn::NormKind::layer, "norm (layer)");
+    need(c.norm == NormKind::layer, "norm (layer)");
     need(!swiglu, "activation (gelu, gelu_tanh)");
     need(c.kv_heads() == c.n_head, "n_kv_head (n_head)");
     need(c.n_head * c.head_width() == c.n_embd, "head_dim (n_embd / n_head)");
@@ -299,11 +300,11 @@ std::string pretrained_family(const nn::GPTConfig& c) {
   return family;
 }
 
-std::string format_pretrained_config(const nn::GPTConfig& config) {
+std::string format_pretrained_config(const GPTConfig& config) {
   return format_pretrained_config(config,
                                   JsonObject{{"bos_token_id", nullptr}, {"eos_token_id", nullptr}});
 }
-std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
+std::string format_pretrained_config(const GPTConfig& c, const Json& ids) {
   const std::string family = pretrained_family(c);
   const bool gpt2 = family == "gpt2", qwen = family.starts_with("qwen");
   const auto known = std::ranges::find(families, family, &Family::name);
@@ -318,7 +319,7 @@ std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
   for (const SizeKey& key : size_keys)
     json.emplace_back(gpt2 ? key.gpt2 : key.llama, c.*key.size);
   if (gpt2) {
-    const bool exact = c.activation == nn::Activation::gelu;
+    const bool exact = c.activation == Activation::gelu;
     json.emplace_back("activation_function", exact ? "gelu" : "gelu_new");
     for (const char* const key : {"attn_pdrop", "embd_pdrop", "resid_pdrop"})
       json.emplace_back(key, c.dropout);
@@ -359,7 +360,7 @@ std::string format_pretrained_config(const nn::GPTConfig& c, const Json& ids) {
 // Checked first, because the list of pretrained_tensors() is as long as the configuration says.
 constexpr std::size_t fewest_layer_tensors = 9;
 
-std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
+std::vector<PretrainedTensor> pretrained_tensors(const GPTConfig& c) {
   const std::string family = pretrained_family(c);
   const bool gpt2 = family == "gpt2";
   const std::size_t C = c.n_embd, D = c.head_width(), HD = c.n_head * D, GD = c.kv_heads() * D,
@@ -367,8 +368,8 @@ std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
   const bool qkv = c.qkv_bias.value_or(c.bias), proj = c.proj_bias.value_or(c.bias),
              mlp = c.mlp_bias.value_or(c.bias);
   std::vector<PretrainedTensor> all;
-  // Adds the weight and the bias of layer `name` of nn::GPT.  `parts` are Llama's layers, stacked,
-  // with their numbers of rows; GPT-2 uses nn::GPT's name.  `in` is the number of columns, 0 for a
+  // Adds the weight and the bias of layer `name` of GPT.  `parts` are Llama's layers, stacked,
+  // with their numbers of rows; GPT-2 uses GPT's name.  `in` is the number of columns, 0 for a
   // vector.  A bias that the family has and the model lacks is stored as zeros.
   const auto layer = [&](const std::string& name,
                          std::vector<std::pair<std::string, std::size_t>> parts, std::size_t in,
@@ -416,7 +417,7 @@ std::vector<PretrainedTensor> pretrained_tensors(const nn::GPTConfig& c) {
   return all;
 }
 
-nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& state) {
+nn::StateDict to_pretrained(const GPTConfig& config, const nn::StateDict& state) {
   const NoGrad no_grad;
   const std::vector<PretrainedTensor> parameters = pretrained_tensors(config);
   std::map<std::string, Tensor> values(state.begin(), state.end());
@@ -429,7 +430,7 @@ nn::StateDict to_pretrained(const nn::GPTConfig& config, const nn::StateDict& st
   const std::string problems =
       nn::detail::mismatches(expected, nn::detail::state_entries(state), "by the configuration");
   check<ValueError>(problems.empty(),
-                    "to_pretrained: the state does not fit the configuration (nn::merge_lora() "
+                    "to_pretrained: the state does not fit the configuration (lm::merge_lora() "
                     "adds adapters to weights){}",
                     problems);
   nn::StateDict result;
@@ -526,10 +527,10 @@ std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::strin
   return ids;
 }
 
-void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite) {
+void save_pretrained(const std::string& folder, const GPT& model, bool overwrite) {
   save_pretrained(folder, model, overwrite, JsonObject());
 }
-void save_pretrained(const std::string& folder, const nn::GPT& model, bool overwrite,
+void save_pretrained(const std::string& folder, const GPT& model, bool overwrite,
                      const Json& metadata) {
   const Json* const ids = metadata.find("config.json");
   const std::string config = ids == nullptr
@@ -675,8 +676,8 @@ static void check_weights(std::vector<SafetensorsFile>& files,
       if (is_old_buffer(name))
         ignored.insert(name);
   }
-  detail::check_fits(folder + ": the weights do not fit config.json", expected, files, ignored,
-                     "by config.json");
+  io::detail::check_fits(folder + ": the weights do not fit config.json", expected, files, ignored,
+                         "by config.json");
   const SafetensorsFile* const first = find_file(files, embedding);
   const SafetensorsFile* const second = tied ? find_file(files, head) : nullptr;
   check<FileError>(first == nullptr || second == nullptr ||
@@ -690,16 +691,16 @@ static void check_weights(std::vector<SafetensorsFile>& files,
 
 // A model whose values are loaded later.  With bfloat16 its large weights are not allocated, so
 // they never all exist in float32.
-static nn::GPT empty_model(const nn::GPTConfig& config, const PretrainedOptions& options) {
+static GPT empty_model(const GPTConfig& config, const PretrainedOptions& options) {
   const nn::init::SkipInit values_follow;
   if (!options.bfloat16) {
-    nn::GPT model(config);
+    GPT model(config);
     nn::to(model, options.dtype);
     return model;
   }
-  nn::GPTConfig small = config;
+  GPTConfig small = config;
   small.n_layer = small.vocab_size = small.block_size = 1;
-  nn::GPT model(small);
+  GPT model(small);
   nn::to_bfloat16(model);
   for (Size i = 1; i < config.n_layer; ++i)
     model.h.push_back(nn::clone(model.h[0]));
@@ -727,7 +728,7 @@ static Bfloat16Matrix read_bfloat16(const std::vector<SafetensorsFile>& files,
   return matrix;
 }
 
-nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& options) {
+GPT load_pretrained(const std::string& folder, const PretrainedOptions& options) {
   check<ValueError>(!options.bfloat16 || options.dtype == DType::float32,
                     "load_pretrained: bfloat16 weights are for a model in float32");
   check_weights_kind(folder);
@@ -737,7 +738,7 @@ nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& opti
         "{}: adapter_config.json is of a PEFT adapter: load the model that it belongs to, then "
         "these with load_adapters()",
         folder);
-  nn::GPTConfig config = read_pretrained_config(folder + "/config.json");
+  GPTConfig config = read_pretrained_config(folder + "/config.json");
   config.dropout = options.dropout;
   checked(config, "load_pretrained");
   std::vector<SafetensorsFile> files = open_weights(folder);
@@ -750,7 +751,7 @@ nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& opti
   std::vector<PretrainedTensor> parameters = pretrained_tensors(config);
   check_weights(files, parameters, config.tied, folder);
 
-  nn::GPT model = empty_model(config, options);
+  GPT model = empty_model(config, options);
   const NoGrad no_grad;
   std::map<std::string, const PretrainedTensor*> by_name;
   for (const PretrainedTensor& p : parameters)
@@ -772,4 +773,4 @@ nn::GPT load_pretrained(const std::string& folder, const PretrainedOptions& opti
   return model;
 }
 
-}  // namespace xgrad::io
+}  // namespace xgrad::lm

@@ -12,7 +12,7 @@
 #include <utility>
 #include "../autograd/fail.hpp"
 
-namespace xgrad::text {
+namespace xgrad::lm {
 
 namespace {
 
@@ -266,4 +266,4 @@ Batch block_batch(const Ids& data, std::size_t block_size, std::size_t first, st
   return blocks_at(data, block_size, starts);
 }
 
-}  // namespace xgrad::text
+}  // namespace xgrad::lm

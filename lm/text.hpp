@@ -11,7 +11,7 @@
 #include "../autograd/tensor.hpp"
 #include "characters.hpp"
 
-namespace xgrad::text {
+namespace xgrad::lm {
 
 /// A text as ids, and the characters of these ids.
 struct Text {
@@ -87,4 +87,4 @@ std::size_t block_count(const Ids& data, std::size_t block_size,
 Batch block_batch(const Ids& data, std::size_t block_size, std::size_t first,
                   std::size_t count = 64, std::string_view part = "validation");
 
-}  // namespace xgrad::text
+}  // namespace xgrad::lm

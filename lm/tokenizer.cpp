@@ -12,18 +12,17 @@
 #include <utility>
 #include <vector>
 #include "../autograd/fail.hpp"
-#include "text.hpp"
 #include "../io/file.hpp"
+#include "text.hpp"
 #include "tokenizer.hpp"
 
-namespace xgrad::io {
+namespace xgrad::lm {
+
+using namespace io;
 namespace {
 
-using text::AddedToken;
-using text::CharacterTokens;
-using text::PatternSplit;
 using Merges = std::vector<std::pair<std::string_view, std::string_view>>;
-using Parts = text::BytePairs::Parts;
+using Parts = BytePairs::Parts;
 using Spaces = CharacterTokens::Spaces;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
@@ -38,12 +37,12 @@ auto of_file(const std::string& what, const F& f) {
   }
 }
 
-/// The bytes of a token written in text::byte_characters(); an added token with other characters
+/// The bytes of a token written in byte_characters(); an added token with other characters
 /// stands for its own UTF-8.
 std::string bytes_of(std::string_view token, bool added) {
   std::string bytes;
-  for (const char32_t c : text::decode_utf8(token, "a token")) {
-    static const auto& all = text::byte_characters();
+  for (const char32_t c : decode_utf8(token, "a token")) {
+    static const auto& all = byte_characters();
     const auto at = c < 0x80 && c > ' ' ? all.begin() + c : std::ranges::find(all, c);
     if (at == all.end() && added)
       return std::string(token);
@@ -284,7 +283,7 @@ Parts vocabulary(Parts parts, const JsonObject& vocab, const Merges& merges) {
   return parts;
 }
 
-text::BytePairs tokenizer(const Json& json) {
+BytePairs tokenizer(const Json& json) {
   const Json* const model = json.find("model");
   check<ValueError>(model != nullptr, "not a tokenizer.json: it has no model");
   if (model->find("type") != nullptr)  // absent in old files
@@ -339,8 +338,7 @@ text::BytePairs tokenizer(const Json& json) {
     else
       fail<ValueError>(R"(merge {} is neither "a b" nor ["a", "b"])", merges.size());
   }
-  const text::BytePairs result(
-      vocabulary(std::move(parts), value<JsonObject>(*model, "vocab"), merges));
+  const BytePairs result(vocabulary(std::move(parts), value<JsonObject>(*model, "vocab"), merges));
   const auto& tokens = result.parts().tokens;
   if (!result.parts().characters && std::ranges::count(tokens, 1U, &std::string::size) < 256)
     only(*model, "unk_token", {"null"});  // it would replace bytes without a token
@@ -392,8 +390,7 @@ void read_template(const Json& processor, TextTemplate& result) {
 
 }  // namespace
 
-TextTemplate text_template(const Json& json, const text::BytePairs& vocabulary,
-                           const std::string& what) {
+TextTemplate text_template(const Json& json, const BytePairs& vocabulary, const std::string& what) {
   TextTemplate result;
   const Json* const processor = given(json, "post_processor");
   if (processor == nullptr)
@@ -407,16 +404,16 @@ TextTemplate text_template(const Json& json, const text::BytePairs& vocabulary,
   });
 }
 
-text::BytePairs tokenizer_of(const Json& json, const std::string& what) {
+BytePairs tokenizer_of(const Json& json, const std::string& what) {
   return of_file(what, [&] { return tokenizer(json); });
 }
 
-text::BytePairs read_tokenizer(const std::string& path) {
+BytePairs read_tokenizer(const std::string& path) {
   const Json json = of_file(path, [&] { return parse_json(read_file(path, most_bytes), 0, 16); });
   return tokenizer_of(json, path);
 }
 
-text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string& merges_txt) {
+BytePairs read_tokenizer(const std::string& vocab_json, const std::string& merges_txt) {
   const Json json =
       of_file(vocab_json, [&] { return parse_json(read_file(vocab_json, most_bytes)); });
   const std::string lines = read_file(merges_txt, most_bytes);
@@ -441,15 +438,15 @@ text::BytePairs read_tokenizer(const std::string& vocab_json, const std::string&
     constexpr const char* end_of_text = "<|endoftext|>";
     if (const auto* const id = json.find<std::uint64_t>(end_of_text); id != nullptr)
       parts.added.push_back({end_of_text, static_cast<std::uint32_t>(*id)});
-    return text::BytePairs(vocabulary(std::move(parts), *vocab, merges));
+    return BytePairs(vocabulary(std::move(parts), *vocab, merges));
   });
 }
 
-Json tokenizer_json(const text::BytePairs& vocabulary) {
+Json tokenizer_json(const BytePairs& vocabulary) {
   const Parts& parts = vocabulary.parts();
   const auto& characters = parts.characters;
   const auto written = [&](std::size_t id) {
-    return characters ? parts.tokens[id] : text::written_token(parts.tokens[id]);
+    return characters ? parts.tokens[id] : written_token(parts.tokens[id]);
   };
   JsonArray added, merges;
   std::vector<const std::string*> names(parts.tokens.size());
@@ -512,7 +509,7 @@ Json tokenizer_json(const text::BytePairs& vocabulary) {
 }
 
 /// A character as a token of one, and nothing else.
-static text::BytePairs tokens_of(const text::Characters& characters) {
+static BytePairs tokens_of(const Characters& characters) {
   Parts parts;
   parts.splits.clear();
   parts.characters = {.size = static_cast<std::uint32_t>(characters.size()),
@@ -520,22 +517,20 @@ static text::BytePairs tokens_of(const text::Characters& characters) {
                       .byte_fallback = false,
                       .strip = false};
   for (const char32_t c : characters.list())
-    parts.tokens.push_back(text::encode_utf8({&c, 1}));
-  return text::BytePairs(std::move(parts));
+    parts.tokens.push_back(encode_utf8({&c, 1}));
+  return BytePairs(std::move(parts));
 }
 
-Json tokenizer_json(const text::Characters& characters) {
-  return tokenizer_json(tokens_of(characters));
-}
+Json tokenizer_json(const Characters& characters) { return tokenizer_json(tokens_of(characters)); }
 
-std::optional<text::Characters> characters_of(const text::BytePairs& vocabulary) {
+std::optional<Characters> characters_of(const BytePairs& vocabulary) {
   if (!vocabulary.parts().characters)
     return {};
   try {
     std::u32string all;
     for (const std::string& token : vocabulary.parts().tokens)
-      all += text::decode_utf8(token, "a token");
-    auto characters = text::Characters::from_list(all);
+      all += decode_utf8(token, "a token");
+    auto characters = Characters::from_list(all);
     return tokens_of(characters) == vocabulary ? std::optional(std::move(characters))
                                                : std::nullopt;
   } catch (const ValueError&) {  // they are in another order
@@ -543,10 +538,10 @@ std::optional<text::Characters> characters_of(const text::BytePairs& vocabulary)
   }
 }
 
-void write_tokenizer(const std::string& path, const text::BytePairs& vocabulary) {
+void write_tokenizer(const std::string& path, const BytePairs& vocabulary) {
   AtomicFile file(path);
   file.write(format_json(tokenizer_json(vocabulary), InvalidUtf8::refused, 2));
   file.commit();
 }
 
-}  // namespace xgrad::io
+}  // namespace xgrad::lm

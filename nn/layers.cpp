@@ -300,6 +300,10 @@ void add_lora(const Members& members, const LoraOptions& options, Generator& gen
   add_lora(members, options, layers, &generator);
 }
 
+static std::string adapter_of(const std::string& weight) {
+  return weight.substr(0, weight.size() - std::string("weight").size()) + "lora_A";
+}
+
 void add_lora(const Members& members, const LoraOptions& options, const LoraLayers& layers,
               Generator* generator) {
   const double alpha = options.alpha.value_or(static_cast<double>(options.rank));
@@ -324,9 +328,6 @@ void add_lora(const Members& members, const LoraOptions& options, const LoraLaye
     weight_names.emplace(linear->weight.handle().get(), weight);
   }
   check<ValueError>(!chosen.empty(), "add_lora: the model has no Linear that may have adapters");
-  const auto adapter_of = [](const std::string& weight) {
-    return weight.substr(0, weight.size() - std::string("weight").size()) + "lora_A";
-  };
   for (const Member& m : members.tensors) {
     check<GraphError>(m.tensor.is_leaf(), "add_lora: {} is the result of an op, not a leaf",
                       m.name);
@@ -376,6 +377,11 @@ void merge_lora(const Members& members) {
   for (const auto& [name, linear] : members.linears) {
     if (!linear->lora_A.defined())
       continue;
+    const std::string weight = name_below(name, "weight");
+    for (const Member& m : members.tensors)
+      check<ValueError>(m.tensor.handle() != linear->weight.handle() || m.name == weight ||
+                            members.tied(adapter_of(weight), adapter_of(m.name)),
+                        "merge_lora: {} is also {}, which would change", weight, m.name);
     if (merged.emplace(linear->weight.handle().get(), linear).second)
       linear->weight.copy_(adapted(
           *linear, linear->weight, 0,

@@ -414,7 +414,7 @@ std::vector<Tensor> unvisited_leaves(const M& model, const Tensor& output) {
 // Weights in bfloat16, 2 bytes an element, for inference, where one token reads every weight once.
 // Linear and Embedding may have them in place of a Tensor:
 //
-//   nn::to_bfloat16(model);  // or io::load_pretrained(folder, {.bfloat16 = true})
+//   nn::to_bfloat16(model);  // or lm::load_pretrained(folder, {.bfloat16 = true})
 //   const NoGrad no_grad;
 //   model.last_logits(idx, caches);
 //

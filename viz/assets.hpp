@@ -3,11 +3,11 @@
 
 #include <string_view>
 
-namespace xgrad::pages::detail {
+namespace xgrad::viz::detail {
 
 extern const std::string_view page_css, page_js;
 extern const std::string_view attention_css, attention_js, attention_why_js;
 extern const std::string_view chart_css, chart_js;
 extern const std::string_view graph_css, graph_js, graph_rows_js;
 
-}  // namespace xgrad::pages::detail
+}  // namespace xgrad::viz::detail

@@ -16,7 +16,7 @@
 #include "page.hpp"
 #include "svg.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 namespace {
 
 using io::Json;
@@ -150,26 +150,25 @@ void write_attention_html(const std::string& path, const AttentionRun& run,
                           const AttentionOptions& options) {
   check<ValueError>(!run.layers.empty(), "attention page: the run has no layers");
   const Place open = place_of_most(run, options.position);
-  save(
-      path,
-      {.title = options.title,
-       .body = fmt::format(
-           "<p class=\"soft\">{}</p>\n<div id=\"attention\"></div>\n<noscript>This page is drawn "
-           "by a script that it contains, and your browser runs none.</noscript>",
-           escaped(options.about)),
-       .data = JsonObject{{"tokens", texts(options.tokens)},
-                          {"keys", texts(options.keys)},
-                          {"classes", texts(options.classes)},
-                          {"targets", JsonArray(options.targets.begin(), options.targets.end())},
-                          {"layer", open.layer},
-                          {"head", open.head},
-                          {"position", open.query},
-                          {"key", open.key},
-                          {"run", run_json(run)}},
-       .scripts = {detail::attention_js, detail::attention_why_js},
-       .styles = {detail::attention_css},
-       .max_bytes = options.max_bytes,
-       .smaller = "fewer tokens, layers or heads make it smaller"});
+  save(path,
+       {.title = options.title,
+        .body = fmt::format(
+            "<p class=\"soft\">{}</p>\n<div id=\"attention\"></div>\n<noscript>This page is drawn "
+            "by a script that it contains, and your browser runs none.</noscript>",
+            escaped(options.about)),
+        .data = JsonObject{{"tokens", texts(options.tokens)},
+                           {"keys", texts(options.keys)},
+                           {"classes", texts(options.classes)},
+                           {"targets", JsonArray(options.targets.begin(), options.targets.end())},
+                           {"layer", open.layer},
+                           {"head", open.head},
+                           {"position", open.query},
+                           {"key", open.key},
+                           {"run", run_json(run)}},
+        .scripts = {detail::attention_js, detail::attention_why_js},
+        .styles = {detail::attention_css},
+        .max_bytes = options.max_bytes,
+        .smaller = "fewer tokens, layers or heads make it smaller"});
 }
 
 void write_attention_html(const std::string& path, const std::function<Tensor()>& loss,
@@ -177,4 +176,4 @@ void write_attention_html(const std::string& path, const std::function<Tensor()>
   write_attention_html(path, trace_attention(loss, options), options);
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

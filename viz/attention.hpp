@@ -2,7 +2,7 @@
 // A page about the attention of any model: the weights of each position, the changes that the loss
 // asks for, the role of each head, and the terms of each weight.
 //
-//   pages::write_attention_html("attention.html", [&] { return model.loss(x, y); },
+//   write_attention_html("attention.html", [&] { return model.loss(x, y); },
 //                               {.tokens = {"T", "o", " ", "b", "e"}});
 //
 // The function runs once, under a Trace.  An attention is a softmax over the last dimension whose
@@ -25,7 +25,7 @@
 #include "../autograd/tensor.hpp"
 #include "page.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 
 struct AttentionOptions {
   std::string title = "Attention";
@@ -37,8 +37,8 @@ struct AttentionOptions {
   std::vector<std::string> classes = {};  ///< the names of the logits' classes
   std::vector<std::size_t> targets = {};  ///< the class that each position should predict
   std::size_t item = 0;                   ///< index in the batch
-  std::vector<std::size_t> layers = {};  ///< indices of attentions, in running order; empty: all
-  std::vector<std::size_t> heads = {};   ///< indices of heads; empty: all
+  std::vector<std::size_t> layers = {};   ///< indices of attentions, in running order; empty: all
+  std::vector<std::size_t> heads = {};    ///< indices of heads; empty: all
   /// The query that is shown first.  The page opens at the largest |A dL/dA| of its weights, or of
   /// all weights by default.
   std::optional<std::size_t> position = {};
@@ -104,4 +104,4 @@ void write_attention_html(const std::string& path, const AttentionRun& run,
 void write_attention_html(const std::string& path, const std::function<Tensor()>& loss,
                           const AttentionOptions& options = {});
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

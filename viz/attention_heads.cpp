@@ -7,7 +7,7 @@
 #include "../autograd/ops.hpp"
 #include "attention_parts.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 namespace {
 
 /// Weights (T, S) by query and key; NaN where masked.
@@ -104,4 +104,4 @@ void add_patterns(AttentionLayer& layer) {
     layer.patterns.push_back(head_patterns(select(seen, 0, static_cast<std::int64_t>(h))));
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

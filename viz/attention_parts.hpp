@@ -10,7 +10,7 @@
 #include "../autograd/trace.hpp"
 #include "attention.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 
 inline constexpr const char* attention_page = "attention page";  // in messages
 using Events = std::vector<Trace::Event>;
@@ -67,4 +67,4 @@ void keep_heads(AttentionLayer& layer);
 /// Fills layer.patterns; `tokens` are empty if unknown.
 void add_patterns(AttentionLayer& layer);
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

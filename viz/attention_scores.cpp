@@ -10,7 +10,7 @@
 #include "../autograd/ops.hpp"
 #include "attention_parts.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 
 bool is_product(const Trace::Event& e) {
   static const std::vector<std::string_view> ops{"matmul", "einsum", "bmm", "mm"};
@@ -172,4 +172,4 @@ void explain_scores(const Events& events, std::size_t softmax, const AttentionHe
   }
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

@@ -14,7 +14,7 @@
 #include "attention.hpp"
 #include "attention_parts.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 namespace {
 
 /// The op that made the weights, a softmax or a named one, and the products of its result with
@@ -285,4 +285,4 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
   return run;
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

@@ -9,7 +9,7 @@
 #include "../autograd/fail.hpp"
 #include "assets.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 
 namespace {
 
@@ -283,4 +283,4 @@ std::vector<Tick> ticks(double low, double high, std::size_t about) {
   return all;
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

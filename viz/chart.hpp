@@ -12,7 +12,7 @@
 #include "page.hpp"
 #include "svg.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 
 /// A line of a chart.
 struct Series {
@@ -72,4 +72,4 @@ std::string heat_map(const Tensor& values, const HeatMapOptions& options = {});
 /// finite; the last line explains the scale.
 std::string heat_map_text(const Tensor& values, const HeatMapOptions& options = {});
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

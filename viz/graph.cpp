@@ -12,7 +12,7 @@
 #include "graph_check.hpp"
 #include "page.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 namespace {
 
 using io::Json;
@@ -212,4 +212,4 @@ void write_graph_html(const std::string& path, const std::function<Tensor()>& f,
   write_graph_html(path, run_graph(f, options));
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

@@ -2,9 +2,9 @@
 // The graph of one run as a page: every value, and every gradient with its contributions and
 // checks.
 //
-//   pages::write_graph_html("graph.html", [&] { return mse_loss(net(x), y); },
+//   write_graph_html("graph.html", [&] { return mse_loss(net(x), y); },
 //                           {.names = nn::named_parameters(net)});
-//   std::cout << to_string(pages::run_graph([&] { return (w * x).sum(); }, {.names = {{"w", w}}}));
+//   std::cout << to_string(run_graph([&] { return (w * x).sum(); }, {.names = {{"w", w}}}));
 //
 // The page steps through the backward pass in the engine's order.  The run is real: forward under a
 // Trace, then backward under an observer of this thread.  It changes no grad() and writes to no
@@ -19,7 +19,7 @@
 #include <vector>
 #include "../autograd/tensor.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 
 struct GraphOptions {
   /// Names of leaves and of constants, as listed by nn::named_parameters().
@@ -108,4 +108,4 @@ std::string graph_dot(const Graph& graph);
 /// Two tables: forward values, and the backward steps with each contribution.
 std::string to_string(const Graph& graph);
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

@@ -17,7 +17,7 @@
 #include "../autograd/check/probe.hpp"
 #include "../autograd/ops.hpp"
 
-namespace xgrad::pages::detail {
+namespace xgrad::viz::detail {
 namespace {
 
 using xgrad::detail::Claim, xgrad::detail::Direction, xgrad::detail::Elements,
@@ -424,4 +424,4 @@ void check_gradients(Graph& graph, const std::vector<RanOp>& ops, const Tensor& 
   replay.check_whole(work);
 }
 
-}  // namespace xgrad::pages::detail
+}  // namespace xgrad::viz::detail

@@ -10,7 +10,7 @@
 #include "../autograd/trace.hpp"
 #include "graph.hpp"
 
-namespace xgrad::pages::detail {
+namespace xgrad::viz::detail {
 
 /// All elements of a small Tensor; the first ones and a summary of a large one.
 struct Shown : ValueSummary {
@@ -38,4 +38,4 @@ struct RanOp {
 void check_gradients(Graph& graph, const std::vector<RanOp>& ops, const Tensor& seed,
                      double work = 1e9);
 
-}  // namespace xgrad::pages::detail
+}  // namespace xgrad::viz::detail

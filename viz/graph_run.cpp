@@ -15,7 +15,7 @@
 #include "graph.hpp"
 #include "graph_check.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 namespace {
 
 using xgrad::detail::elements;
@@ -256,4 +256,4 @@ std::vector<std::size_t> Graph::wrong() const {
   return {found.begin(), found.end()};
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

@@ -13,7 +13,7 @@
 #include "graph.hpp"
 #include "graph_check.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 namespace detail {
 
 Shown shown(const Tensor& x, std::size_t max_values) {
@@ -196,4 +196,4 @@ std::string graph_dot(const Graph& graph) {
   return text + "}\n";
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

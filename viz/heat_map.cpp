@@ -7,7 +7,7 @@
 #include "../autograd/fail.hpp"
 #include "chart.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 namespace {
 
 using Rgb = std::array<double, 3>;
@@ -234,4 +234,4 @@ std::string heat_map_text(const Tensor& values, const HeatMapOptions& options) {
                             map.low, shades.back(), map.high);
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

@@ -7,7 +7,7 @@
 #include "assets.hpp"
 #include "svg.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 namespace {
 
 /// JSON that is safe in a script element: no text in it can end that or begin a comment.
@@ -56,4 +56,4 @@ void save(const std::string& path, const Page& page) {
   file.commit();
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

@@ -10,7 +10,7 @@
 #include "../autograd/error.hpp"
 #include "../io/json.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 
 struct Page {
   std::string title;                           ///< any text
@@ -36,4 +36,4 @@ void save(const std::string& path, const Page& page);
 /// ValueError unless the path ends in .html.
 void check_page_name(const std::string& path);
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

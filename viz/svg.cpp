@@ -6,7 +6,7 @@
 #include "../io/file.hpp"
 #include "svg.hpp"
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 namespace {
 
 /// The offset of a text's start from its anchor.
@@ -99,4 +99,4 @@ void save_svg(const std::string& path, std::string_view svg) {
   file.commit();
 }
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-namespace xgrad::pages {
+namespace xgrad::viz {
 
 constexpr double font_size = 13;
 
@@ -50,4 +50,4 @@ struct Svg {
 /// .svg, FileError if it cannot be written.
 void save_svg(const std::string& path, std::string_view svg);
 
-}  // namespace xgrad::pages
+}  // namespace xgrad::viz

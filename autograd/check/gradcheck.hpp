@@ -132,8 +132,8 @@ struct GradcheckReport {
   /// A line per output and input: elements, how many disagree, the worst, the reason.
   std::string table() const;
   /// |analytic - numeric|, (elements of the output, elements of the input): for
-  /// pages::save_svg("error.svg", pages::heat_map(report.error_map(0, 0))), or for
-  /// pages::heat_map_text().  ValueError in fast mode.
+  /// viz::save_svg("error.svg", viz::heat_map(report.error_map(0, 0))), or for
+  /// viz::heat_map_text().  ValueError in fast mode.
   Tensor error_map(std::size_t output, std::size_t input) const;
 };
 

@@ -216,14 +216,14 @@ std::vector<Case> all_cases(const Sizes& s) {
                      return second_order ? gradgradcheck(f, {qkv}, options)
                                          : gradcheck(f, {qkv}, options);
                    }});
-  cases.push_back(of_layer<nn::CausalSelfAttention>(
-      "CausalSelfAttention", "causal", nn::CausalSelfAttention(s.width, s.heads), {normal(size)},
-      [](const nn::CausalSelfAttention& layer, const Inputs& in) { return Inputs{layer(in[0])}; }));
+  cases.push_back(of_layer<lm::CausalSelfAttention>(
+      "CausalSelfAttention", "causal", lm::CausalSelfAttention(s.width, s.heads), {normal(size)},
+      [](const lm::CausalSelfAttention& layer, const Inputs& in) { return Inputs{layer(in[0])}; }));
   for (const double dropout : {0.0, 0.3})
-    cases.push_back(of_layer<nn::TransformerBlock>(
+    cases.push_back(of_layer<lm::TransformerBlock>(
         "TransformerBlock", dropout > 0 ? "causal, dropout" : "causal",
-        nn::TransformerBlock(s.width, s.heads, dropout), {normal(size)},
-        [](const nn::TransformerBlock& block, const Inputs& in) {
+        lm::TransformerBlock(s.width, s.heads, dropout), {normal(size)},
+        [](const lm::TransformerBlock& block, const Inputs& in) {
           manual_seed(1);  // dropout draws the same in every call
           return Inputs{block(in[0])};
         }));
@@ -275,7 +275,7 @@ std::size_t print_table(const std::vector<Case>& cases, const Options& options) 
 
 // Measures a check of one TransformerBlock: width 32, 4 heads, a sequence of 8.
 bool print_times() {
-  nn::TransformerBlock block(32, 4);
+  lm::TransformerBlock block(32, 4);
   nn::to(block, DType::float64);
   const Tensor x = normal({1, 8, 32});
   bool right = true;

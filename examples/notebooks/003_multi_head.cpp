@@ -139,11 +139,11 @@ static void cells(const std::optional<std::string>& picture) {
 
   // the heat map
   const Tensor map = causal.weights[0][0];
-  print("\nA[0, 0] as a heat map:\n" + pages::heat_map_text(map, {.low = 0, .high = 1}));
+  print("\nA[0, 0] as a heat map:\n" + viz::heat_map_text(map, {.low = 0, .high = 1}));
   if (picture.has_value()) {
-    pages::save_svg(
+    viz::save_svg(
         *picture,
-        pages::heat_map(
+        viz::heat_map(
             map, {.title = "A[0, 0]", .x_label = "key", .y_label = "query", .low = 0, .high = 1}));
     print("the same as a picture: " + *picture);
   }

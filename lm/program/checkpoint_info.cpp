@@ -62,7 +62,7 @@ Json to_json(const CheckpointInfo& info) {
                   {"evaluations", std::move(evaluations)}};
   if (info.model) {
     json.emplace_back("model",
-                      xgrad::io::parse_json(xgrad::io::format_pretrained_config(*info.model)));
+                      xgrad::io::parse_json(xgrad::lm::format_pretrained_config(*info.model)));
     json.emplace_back("metadata", info.metadata);
   }
   if (const auto& lora = info.lora) {
@@ -92,7 +92,7 @@ JsonObject metadata_of(const CheckpointInfo& info) {
 }
 
 std::vector<std::int64_t> end_of_text(const CheckpointInfo& info) {
-  return xgrad::io::end_of_text_ids(metadata_of(info), "the model's metadata");
+  return xgrad::lm::end_of_text_ids(metadata_of(info), "the model's metadata");
 }
 
 CheckpointInfo read_checkpoint_info(const xgrad::io::Checkpoint& checkpoint) {
@@ -109,7 +109,7 @@ CheckpointInfo read_checkpoint_info(const xgrad::io::Checkpoint& checkpoint) {
     info.metadata = *metadata;
   if (const Json* const model = user.find("model"))
     info.model =
-        xgrad::io::pretrained_config_of(*model, checkpoint.path + ": the metadata's 'model'");
+        xgrad::lm::pretrained_config_of(*model, checkpoint.path + ": the metadata's 'model'");
   if (const Json* const lora = user.find("lora")) {
     info.lora = {{.rank = static_cast<xgrad::Size>(count_in(*lora, "rank")),
                   .alpha = lora->number("alpha").value_or(0),
@@ -151,7 +151,7 @@ std::string format_config(const TrainOptions& options, std::size_t vocab_size) {
   return xgrad::io::format_json(config, xgrad::io::InvalidUtf8::replaced, 2);
 }
 
-xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) {
+xgrad::lm::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) {
   const auto size = [](std::size_t n) { return static_cast<xgrad::Size>(n); };
   return {.block_size = size(recipe.block_size),
           .vocab_size = size(vocab_size),
@@ -162,7 +162,7 @@ xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size) 
           .bias = recipe.bias};
 }
 
-void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary, double weights,
+void check_size(const xgrad::lm::GPTConfig& config, const Vocabulary& vocabulary, double weights,
                 const std::string& path) {
   const auto width = static_cast<double>(config.n_embd);
   const double asked = width * (static_cast<double>(config.vocab_size + config.block_size) +
@@ -175,7 +175,7 @@ void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary
         asked, weights);
 }
 
-xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
+xgrad::lm::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
                                        const CheckpointInfo& info) {
   double weights = 0;
   for (const auto& [name, x] : checkpoint.model)
@@ -186,7 +186,7 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
         std::cmp_greater(7 * info.model->n_layer, checkpoint.model.size()))
       weights = -1;
     else
-      for (const auto& tensor : xgrad::io::pretrained_tensors(*info.model))
+      for (const auto& tensor : xgrad::lm::pretrained_tensors(*info.model))
         weights -= std::accumulate(tensor.shape.begin(), tensor.shape.end(), 1.0,
                                    std::multiplies<>());  // double, because integers may overflow
     if (weights < 0)
@@ -199,7 +199,7 @@ xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
                       *size, info.model->block_size);
     return *info.model;
   }
-  const xgrad::nn::GPTConfig config =
+  const xgrad::lm::GPTConfig config =
       model_config(read_recipe(info.config, checkpoint.path, true), info.vocabulary.size());
   check_size(config, info.vocabulary, weights, checkpoint.path);
   return config;
@@ -218,13 +218,13 @@ void check_finite(const xgrad::nn::StateDict& tensors, const std::string& path) 
     fail<FileError>("{}: {}", path, wrong);
 }
 
-void add_adapters(xgrad::nn::GPT& model, const Lora& lora, bool values_follow) {
+void add_adapters(xgrad::lm::GPT& model, const Lora& lora, bool values_follow) {
   if (lora.options.targets.empty())
     xgrad::nn::add_lora(model, {.rank = lora.options.rank, .alpha = lora.options.alpha});
   else if (values_follow)
-    xgrad::io::add_empty_adapters(model, lora.options);
+    xgrad::lm::add_empty_adapters(model, lora.options);
   else
-    xgrad::io::add_adapters(model, lora.options);
+    xgrad::lm::add_adapters(model, lora.options);
 }
 
 void add_base(xgrad::io::Checkpoint& checkpoint, CheckpointInfo& info, const std::string& given) {
@@ -239,7 +239,7 @@ void add_base(xgrad::io::Checkpoint& checkpoint, CheckpointInfo& info, const std
   std::string why;
   try {
     weights = state_dict(read_trained_model(base, "", true).model);
-    if (xgrad::io::base_checksum(weights) != info.lora->base_checksum)
+    if (xgrad::lm::base_checksum(weights) != info.lora->base_checksum)
       why = "The model there has other weights.";
   } catch (const FileError& error) {
     why = error.what();
@@ -254,12 +254,12 @@ void add_base(xgrad::io::Checkpoint& checkpoint, CheckpointInfo& info, const std
 
 /// The model of a folder of PEFT's adapters.
 static TrainedModel read_adapters(const std::string& folder, const std::string& given) {
-  xgrad::io::check_weights_kind(folder);
+  xgrad::lm::check_weights_kind(folder);
   const std::string base = base_of_adapters(folder, given);
   TrainedModel trained = read_trained_model(base, "", true);
-  const std::string sum = xgrad::io::base_checksum(state_dict(trained.model));
+  const std::string sum = xgrad::lm::base_checksum(state_dict(trained.model));
   try {
-    trained.info.lora = {xgrad::io::load_adapters(folder, trained.model).lora,
+    trained.info.lora = {xgrad::lm::load_adapters(folder, trained.model).lora,
                          std::filesystem::absolute(trained.path).lexically_normal().string(), sum};
   } catch (const ValueError& error) {
     fail<FileError>("{}: {}", folder, reason(error));
@@ -290,10 +290,10 @@ TrainedModel read_trained_model(const std::string& given, const std::string& bas
   if (as_base && info.lora)
     fail<FileError>(refused, path);
   add_base(checkpoint, info, base);
-  const xgrad::nn::GPTConfig config = read_model_config(checkpoint, info);
+  const xgrad::lm::GPTConfig config = read_model_config(checkpoint, info);
   try {
     const xgrad::nn::init::SkipInit values_follow;
-    TrainedModel trained{path, xgrad::nn::GPT(config), std::move(info),
+    TrainedModel trained{path, xgrad::lm::GPT(config), std::move(info),
                          fmt::format("{}, after {}", path, format_count(checkpoint.step, "step"))};
     if (const auto& lora = trained.info.lora)
       add_adapters(trained.model, *lora, true);

@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <xgrad/lm/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/io/json.hpp>
 #include <xgrad/lm/gpt.hpp>
+#include <xgrad/lm/text.hpp>
 #include <xgrad/nn/layers.hpp>
 
 #include "corpus.hpp"
@@ -37,13 +37,13 @@ bool evaluation_due(const Recipe& recipe, std::uint64_t steps);
 /// Whether a run has ended: all steps are made and evaluated.
 bool finished(const Recipe& recipe, std::uint64_t steps, const Evaluations& evaluations);
 
-/// A model's adapters (xgrad::io::add_adapters) and their base model.
+/// A model's adapters (xgrad::lm::add_adapters) and their base model.
 struct Lora {
   xgrad::nn::LoraOptions options;   ///< without targets: those of nn::add_lora, of older runs
   std::string base, base_checksum;  ///< its absolute path; of its weights
 };
 /// Gives them to a model; `values_follow`: zeros, of any rank.
-void add_adapters(xgrad::nn::GPT& model, const Lora& lora, bool values_follow = false);
+void add_adapters(xgrad::lm::GPT& model, const Lora& lora, bool values_follow = false);
 
 struct CheckpointInfo {
   xgrad::io::Json config;  ///< an object with nanoGPT's names
@@ -52,8 +52,8 @@ struct CheckpointInfo {
   std::string val_text = {};  ///< its Dataset::val_sum
   Evaluations evaluations = {};
   /// The whole configuration of a pretrained model; then `config` has only sizes.
-  std::optional<xgrad::nn::GPTConfig> model = {};
-  /// The other entries of its folder: xgrad::io::read_pretrained_metadata().
+  std::optional<xgrad::lm::GPTConfig> model = {};
+  /// The other entries of its folder: xgrad::lm::read_pretrained_metadata().
   xgrad::io::JsonObject metadata = {};
   std::optional<Lora> lora = {};
 };
@@ -77,8 +77,8 @@ struct Dataset {
   std::string training_name;    ///< "the training split of NAME", or NAME with --val-data
   std::string validation_name;  ///< "the validation split of NAME", or the file of --val-data
   Vocabulary vocabulary;
-  xgrad::text::Ids all;  ///< of the text `name`; empty for tokens of a split text
-  xgrad::text::Split ids;
+  xgrad::lm::Ids all;  ///< of the text `name`; empty for tokens of a split text
+  xgrad::lm::Split ids;
   /// The bytes without tokens, of `all` in `train` if it is not split.
   struct {
     UnknownBytes train, validation;
@@ -114,25 +114,25 @@ Dataset open_run_dataset(const std::string& data, const std::string& val_data,
 /// characters, and for an id that the vocabulary does not have.
 std::vector<std::int64_t> document_end_of(const std::string& given, const Vocabulary& vocabulary);
 /// How often these ids end a document in a text.
-std::size_t count_documents(const xgrad::text::Ids& text, std::span<const std::int64_t> end);
-/// FileError, which names the text, if no document of it ends with --document-end, or if tokens hide
-/// an end, because they depend on their neighbours.
-void check_document_end(const std::string& given, const xgrad::text::Ids& text,
+std::size_t count_documents(const xgrad::lm::Ids& text, std::span<const std::int64_t> end);
+/// FileError, which names the text, if no document of it ends with --document-end, or if tokens
+/// hide an end, because they depend on their neighbours.
+void check_document_end(const std::string& given, const xgrad::lm::Ids& text,
                         const std::string& name, const Vocabulary& vocabulary);
 /// FileError for a text shorter than one block.
-void check_block(const xgrad::text::Ids& ids, const std::string& name, std::size_t block_size,
+void check_block(const xgrad::lm::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary);
 /// "--data" or "--val-data" if it names another text than the run was trained on; else empty.
 std::string other_text(const Dataset& dataset, const CheckpointInfo& info);
 
-xgrad::nn::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
+xgrad::lm::GPTConfig model_config(const Recipe& recipe, std::size_t vocab_size);
 /// FileError if a model would be larger than the weights in a file, and perhaps than memory.  Call
 /// it before making the model.
-void check_size(const xgrad::nn::GPTConfig& config, const Vocabulary& vocabulary, double weights,
+void check_size(const xgrad::lm::GPTConfig& config, const Vocabulary& vocabulary, double weights,
                 const std::string& path);
 /// The model's part of a checkpoint's configuration.  FileError if it is missing, or asks for more
 /// than the tensors hold.
-xgrad::nn::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
+xgrad::lm::GPTConfig read_model_config(const xgrad::io::Checkpoint& checkpoint,
                                        const CheckpointInfo& info);
 /// "2 of the 16 values of NAME are not finite", for the first such tensor; else empty.
 std::string not_finite(const xgrad::nn::StateDict& tensors);
@@ -145,7 +145,7 @@ void add_base(xgrad::io::Checkpoint& checkpoint, CheckpointInfo& info, const std
 
 struct TrainedModel {
   std::string path;  ///< of the checkpoint, or the folder of a pretrained model
-  xgrad::nn::GPT model;
+  xgrad::lm::GPT model;
   CheckpointInfo info;
   std::string about;  ///< "PATH, after 300 steps"
 };
@@ -163,7 +163,7 @@ bool holds_weights_alone(const std::string& path);
 /// for tensors that do not fit.
 TrainedModel read_weights(const std::string& path, const std::string& data = "",
                           std::size_t n_head = 0);
-/// Reads that model.  FileError as of xgrad::io::load_pretrained() and read_tokenizer(), without a
+/// Reads that model.  FileError as of xgrad::lm::load_pretrained() and read_tokenizer(), without a
 /// tokenizer, or for one with more tokens than the model has.
 TrainedModel read_pretrained(const std::string& folder);
 /// The folder of PEFT's adapters, given by its path or by that of one of its two files; empty for

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <numeric>
 #include <utility>
-#include <xgrad/lm/text.hpp>
 #include <xgrad/io/file.hpp>
+#include <xgrad/lm/text.hpp>
 
 #include "checkpoint_info.hpp"
 #include "output.hpp"
@@ -23,7 +23,7 @@ corpus::Corpus corpus_of(const std::string& preset) {
   return find_preset(preset).names ? corpus::names_corpus() : corpus::scenes_corpus();
 }
 
-std::string checksum(const text::Ids& ids) {
+std::string checksum(const lm::Ids& ids) {
   xgrad::io::Checksum sum;
   std::array<std::uint32_t, 4096> some;  // 32 bits each, for ids of any width
   for (std::size_t begin = 0; begin < ids.size(); begin += some.size()) {
@@ -36,7 +36,7 @@ std::string checksum(const text::Ids& ids) {
 }
 
 /// A part of a text as UTF-8, without other copies of a long one.
-std::string utf8_of(const text::Characters& characters, const text::Ids& part) {
+std::string utf8_of(const lm::Characters& characters, const lm::Ids& part) {
   constexpr std::size_t some = 1 << 20;
   std::string all;
   for (std::size_t at = 0; at < part.size(); at += some)
@@ -45,34 +45,34 @@ std::string utf8_of(const text::Characters& characters, const text::Ids& part) {
 }
 
 /// The characters that a text may have; none: any.
-std::optional<text::Characters> allowed(const std::optional<Vocabulary>& vocabulary) {
+std::optional<lm::Characters> allowed(const std::optional<Vocabulary>& vocabulary) {
   return vocabulary && vocabulary->characters() ? std::optional(*vocabulary->characters())
                                                 : std::nullopt;
 }
 
 /// A dataset without names and nll; the parameters are those of open_dataset().
-Dataset make_dataset(const text::Text& read, const std::optional<Vocabulary>& vocabulary,
+Dataset make_dataset(const lm::Text& read, const std::optional<Vocabulary>& vocabulary,
                      std::size_t learn, bool splits) {
   Dataset dataset;
   if (vocabulary ? vocabulary->characters() != nullptr : learn == 0) {
     dataset.vocabulary = Vocabulary(read.characters);
     dataset.all = read.ids;
-    dataset.ids = text::split(read.ids);
+    dataset.ids = lm::split(read.ids);
     dataset.sum = checksum(read.ids);
     return dataset;
   }
-  const text::Split parts = splits ? text::split(read.ids) : text::Split{read.ids, {}};
+  const lm::Split parts = splits ? lm::split(read.ids) : lm::Split{read.ids, {}};
   xgrad::io::Checksum sum;
   std::string utf8 = utf8_of(read.characters, parts.train);
   sum.add(utf8.data(), utf8.size());
-  dataset.vocabulary = vocabulary ? *vocabulary : Vocabulary(text::BytePairs::learn(utf8, learn));
+  dataset.vocabulary = vocabulary ? *vocabulary : Vocabulary(lm::BytePairs::learn(utf8, learn));
   dataset.ids.train = dataset.vocabulary.encode_text(utf8, &dataset.unknown.train);
   warn_of_unknown("the text", utf8, dataset.unknown.train, dataset.vocabulary);
   utf8 = utf8_of(read.characters, parts.validation);
   sum.add(utf8.data(), utf8.size());
   dataset.ids.validation = dataset.vocabulary.encode_text(utf8, &dataset.unknown.validation);
   warn_of_unknown("the validation split", utf8, dataset.unknown.validation, dataset.vocabulary);
-  dataset.all = utf8.empty() ? dataset.ids.train : text::Ids();
+  dataset.all = utf8.empty() ? dataset.ids.train : lm::Ids();
   dataset.sum = sum.digits();
   return dataset;
 }
@@ -94,16 +94,16 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
   std::vector<double> nll;
   std::string name = path;
   try {
-    text::Text read;
+    lm::Text read;
     if (path.empty()) {
       name = find_preset(preset).names ? "the embedded names" : "the embedded corpus";
       corpus::Corpus corpus = corpus_of(preset);
-      const std::u32string decoded = text::decode_utf8(corpus.text, name);
-      read.characters = allowed(vocabulary) ? *allowed(vocabulary) : text::Characters::of(decoded);
+      const std::u32string decoded = lm::decode_utf8(corpus.text, name);
+      read.characters = allowed(vocabulary) ? *allowed(vocabulary) : lm::Characters::of(decoded);
       read.ids = read.characters.encode(decoded);
       nll = std::move(corpus.nll);
     } else {
-      read = text::read_text(path, allowed(vocabulary));
+      read = lm::read_text(path, allowed(vocabulary));
     }
     dataset = make_dataset(read, vocabulary, learn, splits && validation.empty());
     dataset.name = name;
@@ -112,7 +112,7 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
     if (!validation.empty()) {
       dataset.training_name = name;
       name = dataset.validation_name = validation;
-      const Dataset other = make_dataset(text::read_text(validation, allowed(dataset.vocabulary)),
+      const Dataset other = make_dataset(lm::read_text(validation, allowed(dataset.vocabulary)),
                                          dataset.vocabulary, 0, false);
       dataset.ids = {dataset.all, other.all};
       dataset.unknown.validation = other.unknown.train;
@@ -121,7 +121,7 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
       dataset.nll.assign(nll.end() - static_cast<std::ptrdiff_t>(dataset.ids.validation.size()),
                          nll.end());
     }
-  } catch (const text::UnknownCharacter& error) {
+  } catch (const lm::UnknownCharacter& error) {
     fail<FileError>("{}: {}; a model with --tokens bpe knows all", name, reason(error));
   } catch (const ValueError& error) {
     fail<FileError>("{}: {}", name, reason(error));
@@ -192,7 +192,7 @@ std::vector<std::int64_t> document_end_of(const std::string& given, const Vocabu
   return {static_cast<std::int64_t>(id)};
 }
 
-std::size_t count_documents(const text::Ids& text, std::span<const std::int64_t> end) {
+std::size_t count_documents(const lm::Ids& text, std::span<const std::int64_t> end) {
   std::size_t n = 0;
   for (std::size_t i = 0; !end.empty() && i + end.size() <= text.size(); ++i) {
     std::size_t same = 0;
@@ -203,7 +203,7 @@ std::size_t count_documents(const text::Ids& text, std::span<const std::int64_t>
   return n;
 }
 
-void check_document_end(const std::string& given, const text::Ids& ids, const std::string& name,
+void check_document_end(const std::string& given, const lm::Ids& ids, const std::string& name,
                         const Vocabulary& vocabulary) {
   if (given.empty())
     return;
@@ -225,7 +225,7 @@ void check_document_end(const std::string& given, const text::Ids& ids, const st
                     xgrad::printable_name(given));
 }
 
-void check_block(const text::Ids& ids, const std::string& name, std::size_t block_size,
+void check_block(const lm::Ids& ids, const std::string& name, std::size_t block_size,
                  const Vocabulary& vocabulary) {
   if (ids.size() <= block_size)
     fail<FileError>("{}: {}: too few for --block-size {}, which needs one more", name,

@@ -7,8 +7,8 @@
 #include <iterator>
 #include <string>
 #include <vector>
-#include <xgrad/lm/adapters.hpp>
 #include <xgrad/io/file.hpp>
+#include <xgrad/lm/adapters.hpp>
 #include <xgrad/lm/pretrained.hpp>
 #include <xgrad/nn/layers.hpp>
 
@@ -43,7 +43,7 @@ bool is_folder(const ExportOptions& options) {
 void export_folder(const ExportOptions& options) {
   const fs::path folder = options.out;
   std::vector<std::string> names = {"config.json", "model.safetensors", "tokenizer.json"};
-  std::ranges::copy(xgrad::io::pretrained_files, std::back_inserter(names));
+  std::ranges::copy(xgrad::lm::pretrained_files, std::back_inserter(names));
   if (std::error_code none; fs::exists(folder / "adapter_config.json", none))
     fail<FileError>("{}: commands read the adapters there, not a model: name another folder",
                     options.out);
@@ -52,23 +52,23 @@ void export_folder(const ExportOptions& options) {
       check_output((folder / name).string(), options.overwrite,
                    files_of(options.checkpoint, options.base));
   TrainedModel trained = load_trained_model(options.checkpoint, options.base);  // names the model
-  xgrad::nn::merge_lora(trained.model);
+  xgrad::lm::merge_lora(trained.model);
   const Json metadata = metadata_of(trained.info);
   std::string written = "config.json, model.safetensors, tokenizer.json";
-  for (const char* const name : xgrad::io::pretrained_files)
+  for (const char* const name : xgrad::lm::pretrained_files)
     if (std::error_code none; metadata.find(name) != nullptr)
       written += fmt::format(", {}", name);
     else if (fs::exists(folder / name, none))
       fail<FileError>("{}: of another model, and this one has none: name another folder",
                       (folder / name).string());
-  xgrad::io::save_pretrained(folder.string(), trained.model, options.overwrite, metadata);
+  xgrad::lm::save_pretrained(folder.string(), trained.model, options.overwrite, metadata);
   xgrad::io::AtomicFile file((folder / "tokenizer.json").string());
   file.write(xgrad::io::format_json(trained.info.vocabulary.tokenizer_json(),
                                     xgrad::io::InvalidUtf8::refused, 2));
   file.commit();
   say(fmt::format("{}: {}\n", options.out, written));
-  const auto tensors = xgrad::io::pretrained_tensors(trained.model.config);
-  if (std::ranges::any_of(tensors, &xgrad::io::PretrainedTensor::zero))
+  const auto tensors = xgrad::lm::pretrained_tensors(trained.model.config);
+  if (std::ranges::any_of(tensors, &xgrad::lm::PretrainedTensor::zero))
     say("Biases that the model lacks, and transformers' has, are zeros.\n");
 }
 
@@ -77,16 +77,17 @@ void export_adapters(const ExportOptions& options) {
   if (!is_folder(options))
     throw UsageError("--adapters writes a folder: --out DIR/ names it");
   if (!pretrained_folder(options.out).empty())
-    fail<FileError>("{}: is a pretrained model's folder, and commands would read the adapters there: "
-                    "name another",
-                    options.out);
+    fail<FileError>(
+        "{}: is a pretrained model's folder, and commands would read the adapters there: "
+        "name another",
+        options.out);
   for (const char* const name : {"adapter_config.json", "adapter_model.safetensors"})
     check_output((fs::path(options.out) / name).string(), options.overwrite,
                  files_of(options.checkpoint, options.base));
   const TrainedModel trained = load_trained_model(options.checkpoint, options.base);
   if (!trained.info.lora)
     fail<FileError>("{}: has no adapters that --adapters could write", trained.path);
-  xgrad::io::save_adapters(options.out, trained.model, trained.info.lora->base, options.overwrite);
+  xgrad::lm::save_adapters(options.out, trained.model, trained.info.lora->base, options.overwrite);
   say(fmt::format("{}: adapter_config.json, adapter_model.safetensors\n", options.out));
 }
 
@@ -100,7 +101,7 @@ void export_model(const ExportOptions& options) {
     return export_folder(options);
   check_output(options.out, options.overwrite, files_of(options.checkpoint, options.base));
   TrainedModel trained = load_trained_model(options.checkpoint, options.base);  // names the model
-  xgrad::nn::merge_lora(trained.model);
+  xgrad::lm::merge_lora(trained.model);
   const CheckpointInfo& info = trained.info;
   const xgrad::nn::StateDict state = state_dict(trained.model);
   const auto [key, vocabulary] = info.vocabulary.stored();

@@ -57,7 +57,7 @@ Piece read_piece(const ExplainOptions& options, const TrainedModel& trained) {
   const Dataset dataset =
       given ? open_dataset(options.data, "", "", trained.info.vocabulary, 0, false)
             : open_run_dataset("", "", trained.path, trained.info);
-  const text::Ids& ids = given ? dataset.all : dataset.ids.validation;
+  const lm::Ids& ids = given ? dataset.all : dataset.ids.validation;
   const std::string& name = given ? dataset.name : dataset.validation_name;
   const std::size_t most = std::min(block_size, std::max<std::size_t>(ids.size(), 1) - 1);
   const std::size_t length = options.length.value_or(std::clamp<std::size_t>(most, 2, 64));
@@ -84,11 +84,11 @@ void explain(const ExplainOptions& options) {
   need_run(options.checkpoint);
   if (options.prompt && (!options.data.empty() || options.length))
     throw UsageError("--prompt is the whole text: omit --data and --length, or it");
-  pages::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
-                               .layers = options.layers,
-                               .heads = options.heads,
-                               .position = options.position,
-                               .max_bytes = static_cast<std::size_t>(1e6 * options.max_mb)};
+  viz::AttentionOptions page{.title = fmt::format("Attention of {}", options.checkpoint),
+                             .layers = options.layers,
+                             .heads = options.heads,
+                             .position = options.position,
+                             .max_bytes = static_cast<std::size_t>(1e6 * options.max_mb)};
   std::vector<std::string> read = files_of(options.checkpoint, options.base);
   read.push_back(options.data);
   check_output(options.out, options.overwrite, read);
@@ -109,11 +109,11 @@ void explain(const ExplainOptions& options) {
   if (vocabulary.pairs())
     page.about += fmt::format(" The text: {}",
                               xgrad::printable_name(vocabulary.decode(ids.first(ids.size() - 1))));
-  auto run = pages::trace_attention([&] { return loss_on(trained, ids); }, page);
+  auto run = viz::trace_attention([&] { return loss_on(trained, ids); }, page);
   run.name = trained.about;
   try {
-    pages::write_attention_html(options.out, run, page);
-  } catch (const pages::PageTooLarge&) {
+    viz::write_attention_html(options.out, run, page);
+  } catch (const viz::PageTooLarge&) {
     fail<ValueError>(
         "the page would have more than {:.3g} MB, and would be of little use: --length, --layers "
         "and --heads make it smaller; --max-mb allows it",
@@ -154,13 +154,13 @@ void graph(const GraphOptions& options) {
   std::string written;
   std::size_t nodes = 0;
   try {
-    const auto recorded = pages::run_graph(
+    const auto recorded = viz::run_graph(
         loss, {.names = xgrad::nn::named_parameters(trained.model),
                .title = fmt::format("The loss on \"{}\"", xgrad::printable_name(read)),
                .max_nodes = options.max_nodes});
     nodes = recorded.nodes.size();
-    written = html                      ? pages::graph_html(recorded)
-              : options.format == "dot" ? pages::graph_dot(recorded)
+    written = html                      ? viz::graph_html(recorded)
+              : options.format == "dot" ? viz::graph_dot(recorded)
                                         : to_string(recorded);
   } catch (const ValueError& error) {
     const std::string why = reason(error);

@@ -59,14 +59,12 @@ int overfit_one_batch(PreparedRun& run, Ranks& ranks) {
   Training training(run, ranks);
   const xgrad::Generator generator = xgrad::default_generator();
   xgrad::Generator again = generator;
-  const xgrad::text::Ids& text = run.dataset.ids.train;
-  const auto starts =
-      xgrad::text::random_starts(text, recipe.block_size, recipe.batch_size, again);
-  const auto [x, y] = xgrad::text::blocks_at(text, recipe.block_size, starts);
+  const xgrad::lm::Ids& text = run.dataset.ids.train;
+  const auto starts = xgrad::lm::random_starts(text, recipe.block_size, recipe.batch_size, again);
+  const auto [x, y] = xgrad::lm::blocks_at(text, recipe.block_size, starts);
   const auto& end = run.dataset.document_end;
   const double lowest = lowest_loss(
-      x, y,
-      end.empty() ? x * 0 : xgrad::text::document_starts(text, recipe.block_size, starts, end));
+      x, y, end.empty() ? x * 0 : xgrad::lm::document_starts(text, recipe.block_size, starts, end));
   tell(describe(run, training.model()));
   tell("One batch, without dropout, weight decay and schedule:\n");
   const StopSignals signals;

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <sstream>
 #include <xgrad/autograd/threads.hpp>
-#include <xgrad/lm/adapters.hpp>
 #include <xgrad/io/file.hpp>
+#include <xgrad/lm/adapters.hpp>
 
 #include "commands.hpp"
 #include "output.hpp"
@@ -128,7 +128,7 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
     adapted = run.info.lora.has_value();
     if (!adapted && given.lora_rank > 0)
       run.info.lora = {lora_options(given), fs::absolute(trained.path).lexically_normal().string(),
-                       xgrad::io::base_checksum(run.from->model)};
+                       xgrad::lm::base_checksum(run.from->model)};
     if (run.info.lora)
       xgrad::io::format_json(run.info.lora->base);  // or no checkpoint could name it
     check_lora(given, run.info.lora.has_value());
@@ -376,7 +376,7 @@ std::string resume_command(const TrainOptions& options, const std::string& folde
                      options.threads > 0 ? fmt::format(" --threads {}", options.threads) : "");
 }
 
-std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model) {
+std::string describe(const PreparedRun& run, const xgrad::lm::GPT& model) {
   const Recipe& r = run.options.recipe;
   const Dataset& dataset = run.dataset;
   const auto& [train, validation] = dataset.ids;
@@ -399,7 +399,7 @@ std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model) {
   std::string loss = fmt::format("a uniform guess has ln {} = {:.4f}", known,
                                  std::log(static_cast<double>(known)));
   if (const auto entropy =
-          dataset.entropy(xgrad::text::block_count(validation, r.block_size) * r.block_size))
+          dataset.entropy(xgrad::lm::block_count(validation, r.block_size) * r.block_size))
     loss += fmt::format("; no model can beat {:.4f}, the entropy of the text itself", *entropy);
   std::string size =
       fmt::format("n_layer {}, n_head {}, n_embd {}: {} parameters", r.n_layer, r.n_head, r.n_embd,

@@ -34,7 +34,7 @@ struct PreparedRun {
 std::optional<PreparedRun> prepare(const TrainOptions& given, const Ranks& ranks);
 
 /// The header of a run: the model and its size, the text, the threads and the learning rates.
-std::string describe(const PreparedRun& run, const xgrad::nn::GPT& model);
+std::string describe(const PreparedRun& run, const xgrad::lm::GPT& model);
 /// For environment.json: the build and the machine, which change no number.
 std::string format_environment(std::size_t ranks);
 /// Writes report.html of a run that has ended or was interrupted.  Returns the reason if it failed;

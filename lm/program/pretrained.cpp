@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <set>
 #include <string_view>
-#include <xgrad/lm/text.hpp>
 #include <xgrad/lm/adapters.hpp>
 #include <xgrad/lm/pretrained.hpp>
+#include <xgrad/lm/text.hpp>
 #include <xgrad/lm/tokenizer.hpp>
 #include <xgrad/nn/init.hpp>
 
@@ -32,11 +32,11 @@ Vocabulary read_vocabulary(const fs::path& folder) {
   const fs::path json = folder / "tokenizer.json", vocab = folder / "vocab.json",
                  merges = folder / "merges.txt";
   if (is_there(json))
-    return Vocabulary::of_tokenizer(xgrad::io::read_json_file(json.string()), json.string());
+    return Vocabulary::of_tokenizer(xgrad::lm::read_json_file(json.string()), json.string());
   // These two do not define the pre-tokenization, but GPT-2's is known.
   const bool gpt2 = text_in(read_object((folder / "config.json").string()), "model_type") == "gpt2";
   if (gpt2 && is_there(vocab) && is_there(merges))
-    return Vocabulary(xgrad::io::read_tokenizer(vocab.string(), merges.string()));
+    return Vocabulary(xgrad::lm::read_tokenizer(vocab.string(), merges.string()));
   fail<FileError>(
       "{}: it has no tokenizer.json{}, which defines its ids: put there the files that were "
       "published with the weights",
@@ -90,7 +90,7 @@ Vocabulary vocabulary_of(const SafetensorsFile& file, const std::string& data) {
     fail<FileError>(
         "{}: its metadata has no 'characters'; train --init-from takes those of --data FILE",
         file.path());
-  return Vocabulary(xgrad::text::read_text(data).characters);
+  return Vocabulary(xgrad::lm::read_text(data).characters);
 }
 
 /// The number of heads in the file's metadata, or else `given`, that of --n-head.
@@ -153,14 +153,14 @@ TrainedModel read_weights(const std::string& path, const std::string& data, std:
     fail<FileError>("{}: its width {} is not a multiple of n_head {}", path, recipe.n_embd,
                     recipe.n_head);
   Vocabulary vocabulary = vocabulary_of(file, data);
-  const xgrad::nn::GPTConfig config = model_config(recipe, vocabulary.size());
+  const xgrad::lm::GPTConfig config = model_config(recipe, vocabulary.size());
   double weights = 0;
   for (const auto& [name, tensor] : file.tensors())
     weights += static_cast<double>(xgrad::numel(tensor.shape));
   check_size(config, vocabulary, weights, path);
   try {
     const xgrad::nn::init::SkipInit values_follow;
-    xgrad::nn::GPT model(config);
+    xgrad::lm::GPT model(config);
     const std::string converted = xgrad::io::load(model, file, masks);
     check_finite(xgrad::nn::state_dict(model), path);
     // Its training is unknown, so no run can continue it.
@@ -180,15 +180,15 @@ TrainedModel read_weights(const std::string& path, const std::string& data, std:
 }
 
 TrainedModel read_pretrained(const std::string& folder) {
-  xgrad::io::check_weights_kind(folder);
+  xgrad::lm::check_weights_kind(folder);
   const auto config =
-      xgrad::io::read_pretrained_config((fs::path(folder) / "config.json").string());
+      xgrad::lm::read_pretrained_config((fs::path(folder) / "config.json").string());
   Vocabulary vocabulary = read_vocabulary(folder);
   if (std::cmp_greater(vocabulary.size(), config.vocab_size))
     fail<FileError>("{}: the tokenizer has {}, and config.json a vocab_size of {}", folder,
                     vocabulary.count(vocabulary.size()), config.vocab_size);
-  xgrad::io::JsonObject metadata = xgrad::io::read_pretrained_metadata(folder);
-  xgrad::nn::GPT model = xgrad::io::load_pretrained(folder);
+  xgrad::io::JsonObject metadata = xgrad::lm::read_pretrained_metadata(folder);
+  xgrad::lm::GPT model = xgrad::lm::load_pretrained(folder);
   check_finite(xgrad::nn::state_dict(model), folder);
   // All sizes but --block-size: it may be trained on shorter blocks.
   xgrad::io::JsonObject sizes{{"bias", config.bias}};
@@ -217,7 +217,7 @@ std::string adapters_folder(const std::string& path) {
 std::string base_of_adapters(const std::string& folder, const std::string& given) {
   if (!given.empty())
     return given;
-  const std::string base = xgrad::io::read_adapter_config(folder).base;
+  const std::string base = xgrad::lm::read_adapter_config(folder).base;
   const fs::path here = fs::weakly_canonical(folder);
   for (const fs::path& path : {here / base, here.parent_path() / base, fs::path(base)})
     if (!base.empty() && is_there(path))

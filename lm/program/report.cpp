@@ -44,7 +44,7 @@ void report(const RunsOptions& options) {
   for (const Run& run : all)
     check_output(page_of(run), options.overwrite, runs::files_of(all));
   for (const Run& run : all) {
-    xgrad::pages::save(page_of(run), runs::page({run}));
+    xgrad::viz::save(page_of(run), runs::page({run}));
     say(page_of(run) + "\n");
   }
 }
@@ -55,11 +55,11 @@ static void draw(const std::vector<Run>& all, const std::string& out) {
   check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");
   std::string picture;
   try {
-    picture = xgrad::pages::line_chart(curves.lines, curves.options);
+    picture = xgrad::viz::line_chart(curves.lines, curves.options);
   } catch (const ValueError&) {
     throw xgrad::Error("no axis has room for these losses or these steps");
   }
-  xgrad::pages::save_svg(out, picture);
+  xgrad::viz::save_svg(out, picture);
   if (!curves.cut.empty())
     say(fmt::format("beyond the picture: {}\n", curves.cut));
 }
@@ -71,7 +71,7 @@ void compare(const RunsOptions& options) {
     if (options.out.ends_with(".svg"))
       draw(all, options.out);
     else
-      xgrad::pages::save(options.out, runs::page(all));
+      xgrad::viz::save(options.out, runs::page(all));
   }
   say(runs::table_text(all));
   if (!options.out.empty())
@@ -81,7 +81,7 @@ void compare(const RunsOptions& options) {
 std::string write_report(const std::string& folder) {
   try {
     const std::vector<Run> one = read_all_runs({folder});
-    xgrad::pages::save(page_of(one[0]), runs::page(one));
+    xgrad::viz::save(page_of(one[0]), runs::page(one));
     return "";
   } catch (const std::exception& error) {
     return error.what();

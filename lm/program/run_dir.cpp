@@ -18,8 +18,8 @@
 #include <utility>
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/json.hpp>
-#include <xgrad/lm/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
+#include <xgrad/lm/pretrained.hpp>
 
 #include "checkpoint_info.hpp"
 #include "hints.hpp"
@@ -95,7 +95,7 @@ std::optional<std::string> checkpoint_in(const std::string& folder) {
 }
 
 std::string find_checkpoint(const std::string& path) {
-  xgrad::io::check_weights_kind(path);
+  xgrad::lm::check_weights_kind(path);
   std::error_code none;
   if (const std::string hint = model_hint(path); !hint.empty())
     fail<FileError>("{}: no such file or folder{}", path, hint);

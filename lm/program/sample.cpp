@@ -9,8 +9,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/lm/pre_tokenizer.hpp>
-#include <xgrad/lm/text.hpp>
 #include <xgrad/lm/pretrained.hpp>
+#include <xgrad/lm/text.hpp>
 
 #include "checkpoint_info.hpp"
 #include "output.hpp"
@@ -22,12 +22,12 @@ namespace text = xgrad::text;
 /// UTF-8 as it is read from a text file, in the vocabulary's normal form.
 static std::string normal(const std::string& what, const std::string& given,
                           const Vocabulary& vocabulary) {
-  std::u32string decoded = text::decode_utf8(given, what);
+  std::u32string decoded = lm::decode_utf8(given, what);
   if (decoded.starts_with(U'\uFEFF'))
     decoded.erase(0, 1);
-  text::normalize_newlines(decoded);
-  const std::string utf8 = text::encode_utf8(decoded);
-  return vocabulary.pairs() && vocabulary.pairs()->parts().nfc ? text::nfc(utf8) : utf8;
+  lm::normalize_newlines(decoded);
+  const std::string utf8 = lm::encode_utf8(decoded);
+  return vocabulary.pairs() && vocabulary.pairs()->parts().nfc ? lm::nfc(utf8) : utf8;
 }
 
 std::string document_end_text(const std::string& given, const Vocabulary& vocabulary) {
@@ -44,7 +44,7 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
   const std::string utf8 = normal(what, given, vocabulary);
   try {
     UnknownBytes unknown;
-    const text::Ids ids = vocabulary.encode(utf8, &unknown);
+    const lm::Ids ids = vocabulary.encode(utf8, &unknown);
     warn_of_unknown(what, utf8, unknown, vocabulary);
     std::vector<std::int64_t> list(ids.size());
     ids.copy(0, ids.size(), list.data());
@@ -52,7 +52,7 @@ std::vector<std::int64_t> encode(const std::string& what, const std::string& giv
   } catch (const ValueError& error) {
     fail<ValueError>("{}: {}; it knows {}; a model with --tokens bpe knows all", what,
                      reason(error),
-                     xgrad::printable_name(text::encode_utf8(vocabulary.characters()->list())));
+                     xgrad::printable_name(lm::encode_utf8(vocabulary.characters()->list())));
   }
 }
 
@@ -95,14 +95,14 @@ static xgrad::Indices as_batch(const std::vector<std::vector<std::int64_t>>& pro
   return xgrad::Indices(std::move(batch));
 }
 
-void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
+void print_samples(const xgrad::lm::GPT& model, const Vocabulary& vocabulary,
                    const SampleOptions& options) {
   std::vector<std::string> given = options.prompts;
   if (given.empty())
     given.emplace_back();
   std::string what = "--prompt";
   if (!options.file.empty()) {
-    const text::Text read = text::read_text(what = options.file);
+    const lm::Text read = lm::read_text(what = options.file);
     given[0] = read.characters.decode(read.ids);
     if (given[0].ends_with('\n'))
       given[0].pop_back();
@@ -115,14 +115,14 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
       warn(fmt::format("the prompt has {} {}s, of which the model sees the last {}", ids.size(),
                        vocabulary.unit(), model.config.block_size));
   }
-  xgrad::nn::GenerateOptions drawing = options.drawing;
+  xgrad::lm::GenerateOptions drawing = options.drawing;
   const xgrad::Indices batch = as_batch(prompts, drawing.left_padding);
   if (std::ranges::count(drawing.left_padding, 0) == static_cast<std::ptrdiff_t>(B))
     drawing.left_padding.clear();
   std::vector<xgrad::Generator> generators(B, xgrad::Generator(options.seed));
 
   struct Row {
-    text::Utf8Stream characters = {};
+    lm::Utf8Stream characters = {};
     std::string text = {};     // what several prompts have written
     std::string written = {};  // its end, where the stop text may begin
     bool begins = true;        // nothing is printed yet
@@ -190,12 +190,12 @@ void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
 }
 
 // The changes of logits before the draw, in transformers' order; none if there are none.
-static xgrad::nn::LogitsProcessor processor_of(const SampleOptions& options) {
-  std::vector<xgrad::nn::LogitsProcessor> all;
+static xgrad::lm::LogitsProcessor processor_of(const SampleOptions& options) {
+  std::vector<xgrad::lm::LogitsProcessor> all;
   if (options.repetition_penalty != 1)
-    all.push_back(xgrad::nn::repetition_penalty(options.repetition_penalty));
+    all.push_back(xgrad::lm::repetition_penalty(options.repetition_penalty));
   if (options.no_repeat_ngram)
-    all.push_back(xgrad::nn::no_repeat_ngram(*options.no_repeat_ngram));
+    all.push_back(xgrad::lm::no_repeat_ngram(*options.no_repeat_ngram));
   if (all.empty())
     return {};
   return [all](const xgrad::Indices& tokens, xgrad::Tensor logits) {
@@ -248,7 +248,7 @@ void sample(const SampleOptions& given) {
   SampleOptions options = given;
   if (!given.ignore_eos)
     options.drawing.eos_token_id = end_of_text(trained.info);
-  use_settings(options, xgrad::io::generation_settings(metadata_of(trained.info), trained.path));
+  use_settings(options, xgrad::lm::generation_settings(metadata_of(trained.info), trained.path));
   options.drawing.logits_processor = processor_of(options);
   const Vocabulary& vocabulary = trained.info.vocabulary;
   options.stop = normal("--stop", given.stop, vocabulary);

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <xgrad/lm/text.hpp>
 #include <xgrad/lm/gpt.hpp>
+#include <xgrad/lm/text.hpp>
 
 #include "vocabulary.hpp"
 
@@ -35,14 +35,14 @@ struct SampleOptions {
   std::string checkpoint = {}, base = {};
   std::size_t num_samples = 1;
   std::vector<std::string> prompts = {};  ///< an empty one, and none: as of encode_prompt()
-  std::string file = {};    ///< its contents are the prompt
+  std::string file = {};                  ///< its contents are the prompt
   std::size_t tokens = 500;
   std::string stop = {};  ///< ends a sample, with special tokens as text; empty: none does
   bool raw = false;       ///< without tokens that the tokenizer adds
   bool ignore_eos = false, special_tokens = false;
   double repetition_penalty = 1;
   std::optional<xgrad::Size> no_repeat_ngram = {};
-  xgrad::nn::GenerateOptions drawing = {.temperature = 0.8};
+  xgrad::lm::GenerateOptions drawing = {.temperature = 0.8};
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
   std::set<std::string> given = {};  ///< the flags with a value
@@ -50,11 +50,11 @@ struct SampleOptions {
 
 /// Prints prompt and continuation, in whole characters, and a newline; a line between samples.
 /// Special tokens are not printed, as by transformers' skip_special_tokens, unless the options say
-/// so.  A single prompt's are printed as they are drawn, several are continued together, as each alone.
-/// Each prompt has a generator of its own.  Ends early after the text of `stop`, and if the pipe is
-/// closed.  Throws a ValueError that names each character of a prompt that the model does not
-/// know, and those that it does.
-void print_samples(const xgrad::nn::GPT& model, const Vocabulary& vocabulary,
+/// so.  A single prompt's are printed as they are drawn, several are continued together, as each
+/// alone. Each prompt has a generator of its own.  Ends early after the text of `stop`, and if the
+/// pipe is closed.  Throws a ValueError that names each character of a prompt that the model does
+/// not know, and those that it does.
+void print_samples(const xgrad::lm::GPT& model, const Vocabulary& vocabulary,
                    const SampleOptions& options);
 
 /// Prints the requested samples.  The settings of the model's generation_config.json stand for

@@ -9,8 +9,8 @@
 #include <limits>
 #include <utility>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/lm/adapters.hpp>
 #include <xgrad/io/json.hpp>
+#include <xgrad/lm/adapters.hpp>
 
 #include "output.hpp"
 #include "progress.hpp"
@@ -284,7 +284,7 @@ class Trainer {
   void save_adapters() {
     adapters_failed_ =
         run_.info.lora && !try_save("adapters", [this](const std::string&) {
-          xgrad::io::save_adapters(run_dir_.path(), training_.model(), run_.info.lora->base, true);
+          xgrad::lm::save_adapters(run_dir_.path(), training_.model(), run_.info.lora->base, true);
         });
   }
 
@@ -369,11 +369,11 @@ class Trainer {
   const TrainOptions& options_ = run_.options;
   const Recipe& recipe_ = options_.recipe;
   const Vocabulary& vocabulary_ = run_.dataset.vocabulary;
-  const xgrad::text::Ids& validation_ = run_.dataset.ids.validation;
+  const xgrad::lm::Ids& validation_ = run_.dataset.ids.validation;
   const Ranks& ranks_ = training_.ranks();
   const Evaluation evaluation_ = validation_of(run_, training_);
   const bool writes_ = ranks_.rank() == 0;
-  const std::size_t all_blocks_ = xgrad::text::block_count(validation_, recipe_.block_size),
+  const std::size_t all_blocks_ = xgrad::lm::block_count(validation_, recipe_.block_size),
                     blocks_ = std::min(most_val_blocks, all_blocks_);
   RunDir& run_dir_ = *run_.run_dir;
   std::uint64_t steps_ = run_.steps();  ///< steps made
@@ -406,7 +406,7 @@ double time_batch(std::size_t batch, const std::function<double(std::size_t bloc
 void dry_run(PreparedRun& run, Training& training) {
   say(describe(run, training.model()));
   Recipe& recipe = run.options.recipe;
-  const xgrad::text::Ids& validation = run.dataset.ids.validation;
+  const xgrad::lm::Ids& validation = run.dataset.ids.validation;
   const std::size_t made = run.steps(), all = recipe.max_iters, batch = recipe.batch_size,
                     every = recipe.eval_interval;
   const auto batches = static_cast<double>(std::exchange(recipe.gradient_accumulation_steps, 1));
@@ -423,8 +423,8 @@ void dry_run(PreparedRun& run, Training& training) {
   });
   const std::size_t at_ends = (made == 0 && all > 0 ? 1 : 0) + (all > made && all % every != 0),
                     evaluations = all / every - made / every + at_ends,
-                    final_blocks = std::min(
-                        most_val_blocks, xgrad::text::block_count(validation, recipe.block_size));
+                    final_blocks = std::min(most_val_blocks,
+                                            xgrad::lm::block_count(validation, recipe.block_size));
   const double batches_of_all = static_cast<double>(recipe.eval_iters * evaluations) +
                                 static_cast<double>(final_blocks) / static_cast<double>(batch),
                ms = step_ms * static_cast<double>(all - made) + batch_ms * batches_of_all;

@@ -23,8 +23,8 @@ namespace program {
 
 using xgrad::Generator;
 using xgrad::Tensor;
-using xgrad::nn::GPT;
-using xgrad::text::Ids;
+using xgrad::lm::GPT;
+using xgrad::lm::Ids;
 
 std::string first_anomaly(const std::function<void()>& again) {
   try {
@@ -49,7 +49,7 @@ static GPT make_model(const PreparedRun& run) {
     const Recipe& recipe = run.options.recipe;
     if (!run.info.model)
       return GPT(model_config(recipe, run.info.vocabulary.size()));
-    xgrad::nn::GPTConfig config = *run.info.model;
+    xgrad::lm::GPTConfig config = *run.info.model;
     config.dropout = recipe.dropout;
     const xgrad::nn::init::SkipInit values_follow;
     return GPT(config);
@@ -107,8 +107,8 @@ double Training::add_gradients() {
   const auto n = static_cast<double>(batches);
   double sum = 0;
   for (std::size_t i = 0; i < batches && std::isfinite(sum); ++i) {
-    const auto starts = xgrad::text::random_starts(dataset_.ids.train, recipe_.block_size,
-                                                   recipe_.batch_size, xgrad::default_generator());
+    const auto starts = xgrad::lm::random_starts(dataset_.ids.train, recipe_.block_size,
+                                                 recipe_.batch_size, xgrad::default_generator());
     sum += ranks_.backward(recipe_.batch_size, [&](std::size_t begin, std::size_t end) {
       const Tensor mean =
           loss_at(model_, dataset_.ids.train, dataset_.document_end, recipe_.block_size,
@@ -155,11 +155,10 @@ StepRecord Training::make_step(std::size_t step) {
 
 Tensor loss_at(const GPT& model, const Ids& part, std::span<const std::int64_t> document_end,
                std::size_t block_size, std::span<const std::size_t> starts) {
-  const auto [x, y] = xgrad::text::blocks_at(part, block_size, starts);
+  const auto [x, y] = xgrad::lm::blocks_at(part, block_size, starts);
   return document_end.empty()
              ? model.loss(x, y)
-             : model.loss(x, y,
-                          xgrad::text::document_starts(part, block_size, starts, document_end));
+             : model.loss(x, y, xgrad::lm::document_starts(part, block_size, starts, document_end));
 }
 
 namespace {
@@ -231,7 +230,7 @@ std::optional<double> Evaluation::estimate(std::size_t batch_size, std::size_t b
                                            std::uint64_t seed, const Stop& stop) const {
   Generator generator(seed);
   return mean_loss(*this, batches, stop, [&](std::size_t) {
-    return std::pair(xgrad::text::random_starts(part, block_size, batch_size, generator),
+    return std::pair(xgrad::lm::random_starts(part, block_size, batch_size, generator),
                      std::size_t{1});
   });
 }
@@ -269,9 +268,9 @@ void evaluate(const EvalOptions& options) {
   else if (!flag.empty() && !named)
     warn(fmt::format("{}: another text than the model was validated on", dataset.validation_name));
 
-  const xgrad::text::Ids& ids = train ? dataset.ids.train
-                                : val ? dataset.ids.validation
-                                      : dataset.all;
+  const xgrad::lm::Ids& ids = train ? dataset.ids.train
+                              : val ? dataset.ids.validation
+                                    : dataset.all;
   const std::string& name = val     ? dataset.validation_name
                             : train ? dataset.training_name
                                     : dataset.name;
@@ -292,7 +291,7 @@ void evaluate(const EvalOptions& options) {
   if (block_size > most)
     fail<ValueError>("--block-size {} is given, but the model has {}", block_size, most);
   check_block(ids, name, block_size, info.vocabulary);
-  const std::size_t blocks = xgrad::text::block_count(ids, block_size);
+  const std::size_t blocks = xgrad::lm::block_count(ids, block_size);
   const Ranks one;
   Progress progress(0, 0, 0);
   const Evaluation evaluation{one, trained.model, ids, document_end, block_size};

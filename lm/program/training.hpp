@@ -46,7 +46,7 @@ class Training {
     return recipe_.batch_size * recipe_.block_size * recipe_.gradient_accumulation_steps;
   }
 
-  xgrad::nn::GPT& model() { return model_; }
+  xgrad::lm::GPT& model() { return model_; }
   xgrad::optim::AdamW& optimizer() { return optimizer_; }
   const Ranks& ranks() const { return ranks_; }
 
@@ -56,7 +56,7 @@ class Training {
 
   const Recipe& recipe_;
   const Dataset& dataset_;
-  xgrad::nn::GPT model_;
+  xgrad::lm::GPT model_;
   std::vector<xgrad::Tensor> parameters_;  ///< the trained ones
   Ranks& ranks_;
   xgrad::optim::AdamW optimizer_;
@@ -74,14 +74,14 @@ struct Stop {
 
 /// The model's mean loss over the blocks of a part that begin at `starts`.  If documents end with
 /// ids, no position sees another document; the first token of one is predicted from the one before.
-xgrad::Tensor loss_at(const xgrad::nn::GPT& model, const xgrad::text::Ids& part,
+xgrad::Tensor loss_at(const xgrad::lm::GPT& model, const xgrad::lm::Ids& part,
                       std::span<const std::int64_t> document_end, std::size_t block_size,
                       std::span<const std::size_t> starts);
 /// Computes losses of a model on a part of a text, with dropout off.
 struct Evaluation {
   const Ranks& ranks;
-  const xgrad::nn::GPT& model;
-  const xgrad::text::Ids& part;
+  const xgrad::lm::GPT& model;
+  const xgrad::lm::Ids& part;
   std::span<const std::int64_t> document_end;
   std::size_t block_size;
 

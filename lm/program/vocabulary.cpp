@@ -18,7 +18,7 @@ namespace text = xgrad::text;
 Vocabulary::Vocabulary(const xgrad::io::Json& user, const std::string& path) {
   if (const auto* const list = user.find<std::string>("characters")) {
     try {
-      kind_ = text::Characters::from_list(text::decode_utf8(*list, "characters"));
+      kind_ = lm::Characters::from_list(lm::decode_utf8(*list, "characters"));
     } catch (const ValueError& error) {
       fail<FileError>("{}: the metadata's 'characters': {}", path, reason(error));
     }
@@ -31,9 +31,9 @@ Vocabulary::Vocabulary(const xgrad::io::Json& user, const std::string& path) {
 }
 
 Vocabulary Vocabulary::of_tokenizer(const xgrad::io::Json& json, const std::string& what) {
-  Vocabulary result(xgrad::io::tokenizer_of(json, what));
-  result.template_ = xgrad::io::text_template(json, *result.pairs(), what);
-  if (auto characters = xgrad::io::characters_of(*result.pairs());
+  Vocabulary result(xgrad::lm::tokenizer_of(json, what));
+  result.template_ = xgrad::lm::text_template(json, *result.pairs(), what);
+  if (auto characters = xgrad::lm::characters_of(*result.pairs());
       characters && result.template_.before.empty() && result.template_.after.empty())
     return Vocabulary(*std::move(characters));
   result.tokenizer_ = xgrad::io::format_json(json);
@@ -50,17 +50,17 @@ std::pair<std::string, xgrad::io::Json> Vocabulary::stored() const {
   if (!tokenizer_.empty())
     return {"tokenizer", xgrad::io::parse_json(tokenizer_, 0, 64)};
   if (pairs())
-    return {"tokenizer", xgrad::io::tokenizer_json(*pairs())};
-  return {"characters", text::encode_utf8(characters()->list())};
+    return {"tokenizer", xgrad::lm::tokenizer_json(*pairs())};
+  return {"characters", lm::encode_utf8(characters()->list())};
 }
 
 xgrad::io::Json Vocabulary::tokenizer_json() const {
-  return pairs() ? stored().second : xgrad::io::tokenizer_json(*characters());
+  return pairs() ? stored().second : xgrad::lm::tokenizer_json(*characters());
 }
 
-text::Ids Vocabulary::encode(const std::string& utf8, UnknownBytes* unknown) const {
-  return pairs() ? pairs()->encode(utf8, text::SpecialTokens::recognised, unknown)
-                 : characters()->encode(text::decode_utf8(utf8, "the text"));
+lm::Ids Vocabulary::encode(const std::string& utf8, UnknownBytes* unknown) const {
+  return pairs() ? pairs()->encode(utf8, lm::SpecialTokens::recognised, unknown)
+                 : characters()->encode(lm::decode_utf8(utf8, "the text"));
 }
 
 std::vector<std::int64_t> Vocabulary::in_template(std::vector<std::int64_t> ids) const {
@@ -70,15 +70,15 @@ std::vector<std::int64_t> Vocabulary::in_template(std::vector<std::int64_t> ids)
   return ids;
 }
 
-text::Ids Vocabulary::encode_text(const std::string& utf8, UnknownBytes* unknown) const {
-  const text::Ids ids = encode(utf8, unknown);
+lm::Ids Vocabulary::encode_text(const std::string& utf8, UnknownBytes* unknown) const {
+  const lm::Ids ids = encode(utf8, unknown);
   if (ids.size() == 0 || (template_.before.empty() && template_.after.empty()))
     return ids;
   std::vector<std::int64_t> list(ids.size());
   ids.copy(0, ids.size(), list.data());
   for (std::size_t i = 0; unknown != nullptr && i < unknown->size(); ++i)
     (*unknown)[i].at += template_.before.size();
-  return text::Ids(in_template(std::move(list)));
+  return lm::Ids(in_template(std::move(list)));
 }
 
 static std::size_t sum_of(const UnknownBytes& unknown) {
@@ -97,7 +97,7 @@ std::size_t Vocabulary::unknown_bytes(const std::string& utf8) const {
 
 /// The id of unknown characters, if the vocabulary has one.
 static std::optional<std::uint32_t> unk_of(const Vocabulary& vocabulary) {
-  const text::BytePairs* const pairs = vocabulary.pairs();
+  const lm::BytePairs* const pairs = vocabulary.pairs();
   return pairs && pairs->parts().characters ? pairs->parts().characters->unk : std::nullopt;
 }
 
@@ -127,14 +127,14 @@ std::string Vocabulary::bytes(std::span<const std::int64_t> ids, bool skip_speci
 }
 
 std::string Vocabulary::decode(std::span<const std::int64_t> ids, bool skip_special_tokens) const {
-  return text::replace_invalid_utf8(bytes(ids, skip_special_tokens));
+  return lm::replace_invalid_utf8(bytes(ids, skip_special_tokens));
 }
 
 std::string Vocabulary::piece(std::int64_t id) const {
   if (std::cmp_greater_equal(id, size()))
     return "\uFFFD";
   const std::string all = bytes(id);
-  if (text::replace_invalid_utf8(all) == all)
+  if (lm::replace_invalid_utf8(all) == all)
     return all;
   std::string shown;
   bool inside = false;  // of < and >
@@ -161,7 +161,7 @@ std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) c
   for (std::size_t at = 0, length = 1; at < all.size(); at += length) {
     std::string character;  // the shortest valid UTF-8
     for (length = 1; length <= 4 && at + length <= all.size() && character.empty(); ++length)
-      if (const std::string part = all.substr(at, length); text::replace_invalid_utf8(part) == part)
+      if (const std::string part = all.substr(at, length); lm::replace_invalid_utf8(part) == part)
         character = part;
     length = std::max<std::size_t>(character.size(), 1);
     const std::size_t first = token_of[at], last = token_of[at + length - 1];
@@ -176,7 +176,7 @@ std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) c
   return shown;
 }
 
-double Vocabulary::bits_per_byte(double loss, const text::Ids& ids, std::size_t n,
+double Vocabulary::bits_per_byte(double loss, const lm::Ids& ids, std::size_t n,
                                  const UnknownBytes& unknown) const {
   std::vector<std::size_t> sizes(size());
   for (std::size_t i = 0; i < sizes.size(); ++i)

@@ -8,21 +8,21 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include <xgrad/io/json.hpp>
 #include <xgrad/lm/byte_pairs.hpp>
 #include <xgrad/lm/characters.hpp>
-#include <xgrad/io/json.hpp>
 #include <xgrad/lm/tokenizer.hpp>
 
 namespace program {
 
-using UnknownBytes = std::vector<xgrad::text::UnknownBytes>;
+using UnknownBytes = std::vector<xgrad::lm::UnknownBytes>;
 
 /// A vocabulary of characters, or of byte pairs, which are called tokens.
 class Vocabulary {
  public:
   Vocabulary() = default;
-  explicit Vocabulary(xgrad::text::Characters characters) : kind_(std::move(characters)) {}
-  explicit Vocabulary(xgrad::text::BytePairs pairs) : kind_(std::move(pairs)) {}
+  explicit Vocabulary(xgrad::lm::Characters characters) : kind_(std::move(characters)) {}
+  explicit Vocabulary(xgrad::lm::BytePairs pairs) : kind_(std::move(pairs)) {}
   /// The vocabulary of a checkpoint's JSON, as stored() gave it.  FileError, which names `path`.
   Vocabulary(const xgrad::io::Json& user, const std::string& path);
   /// The vocabulary of a tokenizer.json, of characters if they have been written by
@@ -30,12 +30,10 @@ class Vocabulary {
   static Vocabulary of_tokenizer(const xgrad::io::Json& json, const std::string& what);
 
   /// Null if it has byte pairs.
-  const xgrad::text::Characters* characters() const {
-    return std::get_if<xgrad::text::Characters>(&kind_);
+  const xgrad::lm::Characters* characters() const {
+    return std::get_if<xgrad::lm::Characters>(&kind_);
   }
-  const xgrad::text::BytePairs* pairs() const {
-    return std::get_if<xgrad::text::BytePairs>(&kind_);
-  }
+  const xgrad::lm::BytePairs* pairs() const { return std::get_if<xgrad::lm::BytePairs>(&kind_); }
   std::size_t size() const;
   /// "character" or "token", and a number of them: "1 token", "12 characters".
   const char* unit() const { return pairs() ? "token" : "character"; }
@@ -47,14 +45,14 @@ class Vocabulary {
 
   /// The ids of UTF-8.  Special tokens of byte pairs are recognised.  ValueError for unknown
   /// characters of a vocabulary of characters; `unknown` as in BytePairs::encode().
-  xgrad::text::Ids encode(const std::string& utf8, UnknownBytes* unknown = nullptr) const;
+  xgrad::lm::Ids encode(const std::string& utf8, UnknownBytes* unknown = nullptr) const;
   /// The special tokens that the tokenizer adds around a text, such as <|begin_of_text|>.
-  const xgrad::io::TextTemplate& text_template() const { return template_; }
+  const xgrad::lm::TextTemplate& text_template() const { return template_; }
   void drop_template() { template_ = {}; }
   /// A text's ids with these around them.
   std::vector<std::int64_t> in_template(std::vector<std::int64_t> ids) const;
   /// encode() with these; empty for an empty text.
-  xgrad::text::Ids encode_text(const std::string& utf8, UnknownBytes* unknown = nullptr) const;
+  xgrad::lm::Ids encode_text(const std::string& utf8, UnknownBytes* unknown = nullptr) const;
   /// The number of bytes of UTF-8 without a token, which are dropped or become <unk>, as in
   /// HuggingFace's tokenizers.
   std::size_t unknown_bytes(const std::string& utf8) const;
@@ -74,16 +72,16 @@ class Vocabulary {
   std::vector<std::string> labels(std::span<const std::int64_t> ids) const;
   /// A mean loss over n ids after a text's first one in bits per byte of the text, which is
   /// comparable between vocabularies.  `unknown` is the text's.
-  double bits_per_byte(double loss, const xgrad::text::Ids& ids, std::size_t n,
+  double bits_per_byte(double loss, const xgrad::lm::Ids& ids, std::size_t n,
                        const UnknownBytes& unknown) const;
 
   /// Whether ids have the same meaning.
   friend bool operator==(const Vocabulary& a, const Vocabulary& b) { return a.kind_ == b.kind_; }
 
  private:
-  std::variant<xgrad::text::Characters, xgrad::text::BytePairs> kind_;
+  std::variant<xgrad::lm::Characters, xgrad::lm::BytePairs> kind_;
   std::string tokenizer_;  ///< a file's JSON as text; a tree would take several times the memory
-  xgrad::io::TextTemplate template_;
+  xgrad::lm::TextTemplate template_;
 };
 
 /// Warns of a text's bytes without tokens; `what` names the text.

@@ -20,10 +20,10 @@ using namespace xgrad;
 
 constexpr std::size_t block_size = 64;
 
-const nn::GPT& nano() {
-  static const nn::GPT model = [] {
+const lm::GPT& nano() {
+  static const lm::GPT model = [] {
     manual_seed(1337);
-    return nn::GPT({.block_size = block_size,
+    return lm::GPT({.block_size = block_size,
                     .vocab_size = 65,
                     .n_layer = 4,
                     .n_head = 4,

@@ -12,7 +12,7 @@ namespace {
 
 /// A file with the weights of a small model and this metadata; empty if that is not UTF-8.
 std::string file_with_model(const std::map<std::string, std::string>& metadata) {
-  static const xgrad::nn::StateDict state = xgrad::nn::state_dict(xgrad::nn::GPT(
+  static const xgrad::nn::StateDict state = xgrad::nn::state_dict(xgrad::lm::GPT(
       {.block_size = 2, .vocab_size = 3, .n_layer = 1, .n_head = 1, .n_embd = 2, .bias = false}));
   const std::string& path = file_with("");
   try {

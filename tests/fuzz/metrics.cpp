@@ -6,8 +6,8 @@
 #include <xgrad/viz/chart.hpp>
 #include <xgrad/viz/page.hpp>
 
-#include "files.hpp"
 #include <xgrad/lm/program/runs/runs.hpp>
+#include "files.hpp"
 #include "target.hpp"
 
 namespace fuzz {
@@ -18,12 +18,12 @@ void run(std::string_view bytes) {
     const std::vector<runs::Run> all = runs::read_runs({file_with(bytes)});
     const runs::Curves curves = runs::loss_curves(all);
     refused<xgrad::ValueError>([&] {  // no axis
-      const std::string svg = xgrad::pages::line_chart(curves.lines, curves.options);
+      const std::string svg = xgrad::viz::line_chart(curves.lines, curves.options);
       demand(svg.find("nan") == std::string::npos && svg.find("inf") == std::string::npos,
              "a picture with numbers that are not finite");
       demand(svg.size() < 100'000 + 1000 * bytes.size(), "a huge picture");
     });
-    demand(xgrad::pages::to_html(runs::page(all)).size() < 2'000'000 + 1000 * bytes.size(),
+    demand(xgrad::viz::to_html(runs::page(all)).size() < 2'000'000 + 1000 * bytes.size(),
            "a huge page");
     demand(runs::table_text(all).size() < 20'000, "a huge table");
   });

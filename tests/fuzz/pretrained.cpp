@@ -19,29 +19,29 @@ void write_file(const std::string& path, std::string_view bytes) {
 }
 
 // A copy of a small model's folder with one file replaced by these bytes.
-void load_with(const xgrad::nn::GPTConfig& config, const std::string& file,
+void load_with(const xgrad::lm::GPTConfig& config, const std::string& file,
                std::string_view bytes) {
   const std::string folder = file_with("") + ".pretrained";
   std::filesystem::remove_all(folder);
-  xgrad::io::save_pretrained(folder, xgrad::nn::GPT(config));
+  xgrad::lm::save_pretrained(folder, xgrad::lm::GPT(config));
   if (file == "model.safetensors.index.json")
     std::filesystem::rename(folder + "/model.safetensors", folder + "/a.safetensors");
   write_file(folder + "/" + file, bytes);
   refused<xgrad::FileError>([&] {
-    xgrad::io::read_pretrained_metadata(folder);
-    demand(std::cmp_less_equal(xgrad::nn::num_parameters(xgrad::io::load_pretrained(folder)),
+    xgrad::lm::read_pretrained_metadata(folder);
+    demand(std::cmp_less_equal(xgrad::nn::num_parameters(xgrad::lm::load_pretrained(folder)),
                                most_weights),
            "more values than the files have");
   });
 }
 
 void run(std::string_view bytes) {
-  const xgrad::nn::GPTConfig sizes{
+  const xgrad::lm::GPTConfig sizes{
       .block_size = 4, .vocab_size = 5, .n_layer = 1, .n_head = 2, .n_embd = 4, .n_inner = 3};
-  const auto llama = xgrad::nn::GPTConfig::llama(sizes);
+  const auto llama = xgrad::lm::GPTConfig::llama(sizes);
   auto qwen3 = llama;
   qwen3.qk_norm = true;
-  for (const auto& config : {xgrad::nn::GPTConfig::gpt2(sizes), llama, qwen3})
+  for (const auto& config : {xgrad::lm::GPTConfig::gpt2(sizes), llama, qwen3})
     for (const char* const file :
          {"config.json", "generation_config.json", "model.safetensors.index.json"})
       load_with(config, file, bytes);

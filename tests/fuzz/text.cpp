@@ -14,16 +14,16 @@ namespace text = xgrad::text;
 
 void run(std::string_view bytes) {
   const bool bad = refused<xgrad::ValueError>([&] {
-    const std::u32string decoded = text::decode_utf8(bytes, "the input");
-    demand(text::encode_utf8(decoded) == bytes, "UTF-8 there and back differs");
-    const text::Characters characters = text::Characters::of(decoded);
+    const std::u32string decoded = lm::decode_utf8(bytes, "the input");
+    demand(lm::encode_utf8(decoded) == bytes, "UTF-8 there and back differs");
+    const lm::Characters characters = lm::Characters::of(decoded);
     demand(characters.decode(characters.encode(decoded)) == bytes, "ids there and back differ");
-    demand(text::Characters::from_list(characters.list()) == characters, "the list differs");
+    demand(lm::Characters::from_list(characters.list()) == characters, "the list differs");
     refused<xgrad::ValueError>(
-        [&] { demand(text::Characters::from_list(decoded).list() == decoded, "a list changes"); });
+        [&] { demand(lm::Characters::from_list(decoded).list() == decoded, "a list changes"); });
   });
   refused<xgrad::FileError>([&] {
-    const auto [characters, ids] = text::read_text(file_with(bytes));
+    const auto [characters, ids] = lm::read_text(file_with(bytes));
     demand(!bad, "a text is read that is not UTF-8");
     const std::string read = characters.decode(ids);
     demand(!read.empty() && read.find('\r') == std::string::npos, "a text with \\r, or none");

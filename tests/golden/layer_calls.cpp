@@ -76,8 +76,8 @@ LayerOutputs called_batch_norm(nn::BatchNorm1d& layer, const Tensor& x, int call
   return outputs;
 }
 
-nn::GPTConfig small_llama() {
-  nn::GPTConfig config = nn::GPTConfig::llama({.block_size = 3,
+lm::GPTConfig small_llama() {
+  lm::GPTConfig config = lm::GPTConfig::llama({.block_size = 3,
                                                .vocab_size = 4,
                                                .n_layer = 1,
                                                .n_head = 2,
@@ -88,7 +88,7 @@ nn::GPTConfig small_llama() {
   return config;
 }
 
-Tensor rotated(const nn::TransformerBlock& block, const Tensor& x) {
+Tensor rotated(const lm::TransformerBlock& block, const Tensor& x) {
   const nn::RotaryEmbedding rotate(2, arange_indices(0, 3));
   return block(x, nullptr, &rotate);
 }

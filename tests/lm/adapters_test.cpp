@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/io/safetensors.hpp>
 #include <xgrad/lm/adapters.hpp>
 #include <xgrad/lm/pretrained.hpp>
-#include <xgrad/io/safetensors.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/optim/optimizers.hpp>
@@ -28,14 +28,14 @@ std::string golden_folder(const std::string& name) {
   return source_dir + "/tests/lm/golden/pretrained/" + name;
 }
 
-nn::GPT base_model(const std::string& name, DType dtype = DType::float32) {
-  return io::load_pretrained(golden_folder(name), {.dtype = dtype});
+lm::GPT base_model(const std::string& name, DType dtype = DType::float32) {
+  return lm::load_pretrained(golden_folder(name), {.dtype = dtype});
 }
 
 // The adapters of a folder: "llama_head" has some of llama's lm_head.
-nn::GPT adapted(const std::string& name, DType dtype = DType::float32) {
-  nn::GPT model = base_model(name.substr(0, name.find('_')), dtype);
-  io::load_adapters(golden_folder("adapters_" + name), model);
+lm::GPT adapted(const std::string& name, DType dtype = DType::float32) {
+  lm::GPT model = base_model(name.substr(0, name.find('_')), dtype);
+  lm::load_adapters(golden_folder("adapters_" + name), model);
   return model;
 }
 
@@ -44,9 +44,9 @@ double relative_to(const Tensor& ours, const Tensor& expected) {
 }
 
 // A model's adapters by PEFT's names.
-io::TensorFile saved(const nn::GPT& model) {
+io::TensorFile saved(const lm::GPT& model) {
   const TemporaryFolder folder;
-  io::save_adapters(folder / "new", model, "base");
+  lm::save_adapters(folder / "new", model, "base");
   return io::load_safetensors(folder / "new/adapter_model.safetensors");
 }
 
@@ -58,13 +58,13 @@ TEST_CASE("adapters: logits, merged weights and 20 steps are PEFT's", "[adapters
     const testing::GoldenFile expected("pretrained/adapters_" + name + "/expected");
     const Indices ids = expected.indices("ids");
     CHECK(relative_to(adapted(name)(ids), expected.tensor("f32.logits")) < 1e-6);
-    nn::GPT model = adapted(name, DType::float64);
+    lm::GPT model = adapted(name, DType::float64);
     CHECK(relative_to(model(ids), expected.tensor("logits")) < 1e-9);
 
-    nn::GPT merged = nn::clone(model);
-    nn::merge_lora(merged);
+    lm::GPT merged = nn::clone(model);
+    lm::merge_lora(merged);
     CHECK(relative_to(merged(ids), expected.tensor("logits")) < 1e-9);
-    for (const auto& [key, x] : io::to_pretrained(merged.config, nn::state_dict(merged)))
+    for (const auto& [key, x] : lm::to_pretrained(merged.config, nn::state_dict(merged)))
       if (expected.contains("merged." + key))
         CHECK(relative_to(x, expected.tensor("merged." + key)) < 1e-12);
 
@@ -80,7 +80,7 @@ TEST_CASE("adapters: logits, merged weights and 20 steps are PEFT's", "[adapters
     for (const auto& [key, x] : saved(model).tensors)
       CHECK(relative_to(x, expected.tensor("after." + key)) < 1e-9);
     CHECK(expected.unused().empty());
-    CHECK(io::base_checksum(nn::state_dict(model)) == io::base_checksum(before));
+    CHECK(lm::base_checksum(nn::state_dict(model)) == lm::base_checksum(before));
   }
 }
 
@@ -89,16 +89,16 @@ TEST_CASE("adapters: saved ones are those that were loaded", "[adapters]") {
     INFO(name);
     const TemporaryFolder out;
     const std::string folder = golden_folder("adapters_" + name);
-    const nn::GPT model = adapted(name);
-    io::save_adapters(out / "new", model, "some/base");
+    const lm::GPT model = adapted(name);
+    lm::save_adapters(out / "new", model, "some/base");
     const auto ours = io::load_safetensors(out / "new/adapter_model.safetensors").tensors,
                theirs = io::load_safetensors(folder + "/adapter_model.safetensors").tensors;
     const bool head = name.ends_with("_head");  // whose own weight is not written
     REQUIRE(ours.size() + (head ? 1 : 0) == theirs.size());
     for (const auto& [key, x] : ours)
       CHECK(same_bits(theirs.at(key), x));
-    const io::Json a = io::read_json_file(out / "new/adapter_config.json"),
-                   b = io::read_json_file(folder + "/adapter_config.json");
+    const io::Json a = lm::read_json_file(out / "new/adapter_config.json"),
+                   b = lm::read_json_file(folder + "/adapter_config.json");
     for (const char* const key : {"peft_type", "task_type", "r", "target_modules", "bias",
                                   "fan_in_fan_out", "inference_mode", "lora_dropout"})
       CHECK(*a.find(key) == *b.find(key));
@@ -108,13 +108,13 @@ TEST_CASE("adapters: saved ones are those that were loaded", "[adapters]") {
                                                    : name == "llama" ? 6
                                                                      : 5 * std::sqrt(2.0))
                                                 .epsilon(1e-15));
-    nn::GPT again = base_model(name.substr(0, name.find('_')));
-    CHECK(io::load_adapters(out / "new", again).base == "some/base");
+    lm::GPT again = base_model(name.substr(0, name.find('_')));
+    CHECK(lm::load_adapters(out / "new", again).base == "some/base");
     const Indices ids{{1, 5, 3, 0, 6, 2}};
     CHECK(same_bits(again(ids), model(ids)));
-    CHECK_THROWS_WITH(io::save_adapters(out / "new", model, ""),
+    CHECK_THROWS_WITH(lm::save_adapters(out / "new", model, ""),
                       ContainsSubstring("exists already"));
-    io::save_adapters(out / "new", model, "", true);
+    lm::save_adapters(out / "new", model, "", true);
   }
 }
 
@@ -129,15 +129,15 @@ TEST_CASE("adapters: the base's own weights may be among PEFT's, if they are the
     std::filesystem::copy(golden_folder("adapters_" + base + "_head"), path);
     const io::TensorFile file = io::load_safetensors(path + "/adapter_model.safetensors");
     REQUIRE(file.tensors.contains(prefix + "lm_head.base_layer.weight"));
-    const nn::GPT model = base_model(base), same = adapted(base + "_head");
+    const lm::GPT model = base_model(base), same = adapted(base + "_head");
     const Tensor head = model.lm_head.weight.detach(), embedding = model.wte.weight.detach(),
                  up = model.h[0].mlp.c_fc.weight.detach();
     const auto load_with = [&](const std::string& name, const Tensor& x) {
       io::TensorFile more = file;
       more.tensors.insert_or_assign(prefix + name, x);
       io::save_safetensors(path + "/adapter_model.safetensors", more);
-      nn::GPT loaded = base_model(base);
-      io::load_adapters(path, loaded);
+      lm::GPT loaded = base_model(base);
+      lm::load_adapters(path, loaded);
       CHECK(same_bits(loaded({{1, 5, 3}}), same({{1, 5, 3}})));
     };
     for (const auto& [name, x] : {std::pair<std::string, Tensor>("lm_head.weight", head),
@@ -179,27 +179,28 @@ TEST_CASE("adapters: the base's own weights may be among PEFT's, if they are the
 TEST_CASE("adapters: those of a tied head leave the embedding as it is", "[adapters]") {
   const TemporaryFolder folder;
   const Indices ids{{1, 5, 3, 0, 6, 2}};
-  nn::GPT model = base_model("llama");
+  lm::GPT model = base_model("llama");
   REQUIRE(model.config.tied);
-  io::add_adapters(model, {.rank = 2, .targets = {"lm_head"}});
+  lm::add_adapters(model, {.rank = 2, .targets = {"lm_head"}});
   nn::init::normal_(model.lm_head.lora_B);
   const Tensor y = model(ids), embedding = clone(model.wte.weight.detach());
-  io::save_adapters(folder / "new", model, "");
-  nn::GPT again = base_model("llama");
-  io::load_adapters(folder / "new", again);
+  lm::save_adapters(folder / "new", model, "");
+  lm::GPT again = base_model("llama");
+  lm::load_adapters(folder / "new", again);
   CHECK(same_bits(again(ids), y));
-  nn::merge_lora(model);
+  CHECK_THROWS_WITH(nn::merge_lora(again), ContainsSubstring("is also transformer.wte.weight"));
+  lm::merge_lora(model);
   CHECK(same_bits(model.wte.weight, embedding));
   CHECK_FALSE(model.config.tied);
   CHECK(allclose(model(ids), y, 1e-5, 1e-5));
-  io::save_pretrained(folder / "merged", model);
-  CHECK(same_bits(io::load_pretrained(folder / "merged")(ids), model(ids)));
+  lm::save_pretrained(folder / "merged", model);
+  CHECK(same_bits(lm::load_pretrained(folder / "merged")(ids), model(ids)));
 }
 
 TEST_CASE("adapters: new ones are those of each module, as PEFT names them", "[adapters]") {
   const auto names = [](const char* base, const nn::LoraOptions& options) {
-    nn::GPT model = base_model(base);
-    io::add_adapters(model, options);
+    lm::GPT model = base_model(base);
+    lm::add_adapters(model, options);
     std::set<std::string> found;
     for (const auto& [name, x] : saved(model).tensors)
       if (name.find(".1.") != name.npos && name.ends_with("lora_A.weight"))
@@ -218,8 +219,8 @@ TEST_CASE("adapters: new ones are those of each module, as PEFT names them", "[a
         Found{"transformer.h.1.attn.c_proj" + A});
 
   // Each has a matrix of its own; those of nn::add_lora share one for q, k and v.
-  nn::GPT model = base_model("llama"), shared = base_model("llama");
-  io::add_adapters(model, {.rank = 2});
+  lm::GPT model = base_model("llama"), shared = base_model("llama");
+  lm::add_adapters(model, {.rank = 2});
   CHECK(model.h[0].attn.c_attn.lora_A.shape() == Shape{6, 8});
   CHECK(model.h[0].attn.c_attn.lora_B.shape() == Shape{64, 2});
   nn::add_lora(shared, {.rank = 2});
@@ -228,9 +229,9 @@ TEST_CASE("adapters: new ones are those of each module, as PEFT names them", "[a
   const std::string attn = "base_model.model.model.layers.0.self_attn.";
   CHECK(same_bits(tensors.at(attn + "q_proj" + A), tensors.at(attn + "v_proj" + A)));
   const TemporaryFolder folder;
-  io::save_adapters(folder / "new", shared, "");
-  nn::GPT again = base_model("llama");
-  io::load_adapters(folder / "new", again);
+  lm::save_adapters(folder / "new", shared, "");
+  lm::GPT again = base_model("llama");
+  lm::load_adapters(folder / "new", again);
   const Indices ids{{1, 5, 3, 0, 6, 2}};
   CHECK(allclose(again(ids), shared(ids), 1e-5, 1e-6));
 }
@@ -245,9 +246,9 @@ TEST_CASE("adapters: others than those of the model are refused, and change noth
     for (const char* const file : {"/adapter_config.json", "/adapter_model.safetensors"})
       std::filesystem::copy_file(golden_folder("adapters_llama") + file, path + file);
   };
-  const auto refused_by = [&](nn::GPT model, const std::vector<std::string>& says) {
+  const auto refused_by = [&](lm::GPT model, const std::vector<std::string>& says) {
     const std::string before = nn::summary(model);
-    check_contains(message_of<FileError>([&] { io::load_adapters(path, model); }), says);
+    check_contains(message_of<FileError>([&] { lm::load_adapters(path, model); }), says);
     CHECK(nn::summary(model) == before);
   };
   const auto refused = [&](const std::vector<std::string>& says) {
@@ -278,7 +279,7 @@ TEST_CASE("adapters: others than those of the model are refused, and change noth
         {"modules_to_save", object, "it must be a list of names"},
         {"layers_to_transform", list, without}}) {
     fresh();
-    io::JsonObject config = *io::read_json_file(path + "/adapter_config.json").as<io::JsonObject>();
+    io::JsonObject config = *lm::read_json_file(path + "/adapter_config.json").as<io::JsonObject>();
     std::erase_if(config, [&, &k = key](const auto& entry) { return entry.first == k; });
     config.emplace_back(key, value);
     write_bytes(path + "/adapter_config.json", io::format_json(config));
@@ -308,13 +309,13 @@ TEST_CASE("adapters: others than those of the model are refused, and change noth
              {"bad: the adapters do not fit the model",
               "unexpected: base_model.model.model.layers.0.mlp.down_proj.lora_A.weight"});
   // Another model of these sizes, if its weights are known.
-  nn::GPT model = adapted("llama");
-  io::save_adapters(path, model, "", true);
-  nn::GPT other = base_model("llama");
+  lm::GPT model = adapted("llama");
+  lm::save_adapters(path, model, "", true);
+  lm::GPT other = base_model("llama");
   other.ln_f.weight.copy_(other.ln_f.weight.detach() + 1);
   refused_by(other, {"bad: its adapters were trained to other weights than this model's"});
   // Twice, of another format, cut off, and without one of the files.
-  CHECK_THROWS_WITH(io::load_adapters(path, model), ContainsSubstring("has adapters already"));
+  CHECK_THROWS_WITH(lm::load_adapters(path, model), ContainsSubstring("has adapters already"));
   const std::string bytes = read_bytes(path + "/adapter_model.safetensors");
   write_bytes(path + "/adapter_model.safetensors", bytes.substr(0, bytes.size() - 1));
   refused({"bad/adapter_model.safetensors: "});
@@ -325,12 +326,12 @@ TEST_CASE("adapters: others than those of the model are refused, and change noth
   std::filesystem::remove(path + "/adapter_config.json");
   refused({"bad/adapter_config.json: cannot be opened"});
 
-  nn::GPT plain = base_model("llama");
-  CHECK_THROWS_WITH(io::save_adapters(path, plain, ""), ContainsSubstring("has no adapters"));
-  CHECK_THROWS_WITH(io::add_adapters(plain, {.targets = {"q_proj", "query"}}),
+  lm::GPT plain = base_model("llama");
+  CHECK_THROWS_WITH(lm::save_adapters(path, plain, ""), ContainsSubstring("has no adapters"));
+  CHECK_THROWS_WITH(lm::add_adapters(plain, {.targets = {"q_proj", "query"}}),
                     ContainsSubstring("no layer is called 'query'; there are down_proj, "));
-  CHECK_THROWS_WITH(io::add_adapters(plain, {.rank = 9}), ContainsSubstring("rank is 9, above"));
+  CHECK_THROWS_WITH(lm::add_adapters(plain, {.rank = 9}), ContainsSubstring("rank is 9, above"));
   model.h[1].mlp.c_proj.lora_scale = 3;
-  CHECK_THROWS_WITH(io::save_adapters(path, model, ""), ContainsSubstring("another rank or scale"));
+  CHECK_THROWS_WITH(lm::save_adapters(path, model, ""), ContainsSubstring("another rank or scale"));
   CHECK_FALSE(std::filesystem::exists(path + "/adapter_config.json"));
 }

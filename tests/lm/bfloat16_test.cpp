@@ -59,18 +59,18 @@ struct PlainTie {
 };
 
 // GPT-2 and Llama, tied and not; the widths are no multiples of registers.
-std::vector<nn::GPT> random_decoders() {
-  const nn::GPTConfig sizes{
+std::vector<lm::GPT> random_decoders() {
+  const lm::GPTConfig sizes{
       .block_size = 24, .vocab_size = 37, .n_layer = 2, .n_head = 3, .n_embd = 42};
-  nn::GPTConfig untied = sizes, llama = nn::GPTConfig::llama(sizes);
+  lm::GPTConfig untied = sizes, llama = lm::GPTConfig::llama(sizes);
   untied.tied = false;
   llama.n_kv_head = 1;
   llama.n_inner = 50;
-  nn::GPTConfig tied = llama;
+  lm::GPTConfig tied = llama;
   tied.tied = true;
-  std::vector<nn::GPT> models;
+  std::vector<lm::GPT> models;
   manual_seed(5);
-  for (const nn::GPTConfig& config : {nn::GPTConfig::gpt2(sizes), untied, llama, tied}) {
+  for (const lm::GPTConfig& config : {lm::GPTConfig::gpt2(sizes), untied, llama, tied}) {
     models.emplace_back(config);
     for (Tensor p : nn::parameters(models.back()))
       p.copy_(p * 4 + normal(p.shape(), 5, DType::float32) * 0.1);
@@ -79,8 +79,8 @@ std::vector<nn::GPT> random_decoders() {
 }
 
 // The model with the same bfloat16 matrices, in float32.
-nn::GPT with_rounded_weights(const nn::GPT& model) {
-  nn::GPT copy = nn::clone(model);
+lm::GPT with_rounded_weights(const lm::GPT& model) {
+  lm::GPT copy = nn::clone(model);
   for (Tensor p : nn::parameters(copy))
     if (p.dim() == 2)
       p.copy_(rounded_to_bfloat16(p));
@@ -156,14 +156,14 @@ TEST_CASE("bfloat16: products are those of the rounded weights", "[bfloat16]") {
 
 TEST_CASE("bfloat16: a model equals that of rounded weights", "[bfloat16][gpt]") {
   const NoGrad no_grad;
-  for (const nn::GPT& model : random_decoders()) {
-    nn::GPT half = model;
+  for (const lm::GPT& model : random_decoders()) {
+    lm::GPT half = model;
     nn::to_bfloat16(half);
     CHECK(half.lm_head.bfloat16.defined());
     CHECK_FALSE(half.lm_head.weight.defined());
     CHECK(model.lm_head.weight.defined());  // the same Tensors as before
     CHECK((half.lm_head.bfloat16.handle() == half.wte.bfloat16.handle()) == model.config.tied);
-    const nn::GPT rounded = with_rounded_weights(model);
+    const lm::GPT rounded = with_rounded_weights(model);
     CHECK(relative_distance(half(half_ids), rounded(half_ids)) < 1e-5);
     CHECK(relative_distance(half(half_ids), model(half_ids)) > 1e-4);
 
@@ -179,15 +179,15 @@ TEST_CASE("bfloat16: a model equals that of rounded weights", "[bfloat16][gpt]")
 }
 
 TEST_CASE("bfloat16: functions that need Tensors of weights throw", "[bfloat16][gpt]") {
-  for (const nn::GPT& model : random_decoders()) {
-    nn::GPT half = model;
+  for (const lm::GPT& model : random_decoders()) {
+    lm::GPT half = model;
     nn::to_bfloat16(half);
     CHECK(nn::num_parameters(half) == nn::num_parameters(model));
     const std::string table = nn::summary(half);
     check_contains(table, {"weight (37, 42) bfloat16", "c_proj"});
     const auto total = [](const std::string& t) { return t.substr(t.find("\ntotal"), 24); };
     CHECK(total(table) == total(nn::summary(model)));
-    const nn::GPT copy = nn::clone(half);
+    const lm::GPT copy = nn::clone(half);
     {
       const NoGrad no_grad;
       CHECK(same_bits(copy(half_ids), half(half_ids)));

@@ -12,7 +12,7 @@
 #include "helpers/errors.hpp"
 
 using namespace xgrad;
-using namespace xgrad::text;
+using namespace xgrad::lm;
 
 namespace {
 

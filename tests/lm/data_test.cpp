@@ -14,7 +14,7 @@
 #include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
-using namespace xgrad::text;
+using namespace xgrad::lm;
 
 namespace {
 

@@ -1,4 +1,4 @@
-// nn::GPT with the options of GPT-2, Llama and their kin.  PyTorch's results are in
+// lm::GPT with the options of GPT-2, Llama and their kin.  PyTorch's results are in
 // tests/lm/pretrained_test.cpp.
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/check.hpp>
 #include <xgrad/lm/gpt.hpp>
+#include <xgrad/nn/check.hpp>
 #include <xgrad/nn/init.hpp>
 
 #include "helpers/catch.hpp"
@@ -20,7 +20,7 @@
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
-using nn::GPTConfig;
+using lm::GPTConfig;
 
 namespace {
 
@@ -38,7 +38,7 @@ std::vector<Kind> decoder_kinds() {
   gpt2.tied = false;
   grouped.n_kv_head = 2;  // learned positions
   grouped.mlp_bias = false;
-  grouped.norm = nn::NormKind::rms;
+  grouped.norm = lm::NormKind::rms;
   const GPTConfig llama = GPTConfig::llama(tiny_sizes);
   GPTConfig llama3 = llama, linear = llama, qwen2 = llama, windows = tiny_sizes;
   llama3.n_kv_head = 1;
@@ -66,9 +66,9 @@ std::vector<Kind> decoder_kinds() {
           {"mistral", mistral},    {"qwen3", qwen3},   {"normed", normed}};
 }
 
-nn::GPT lively(const GPTConfig& config, DType dtype = DType::float64) {
+lm::GPT lively(const GPTConfig& config, DType dtype = DType::float64) {
   manual_seed(3);
-  nn::GPT model(config);
+  lm::GPT model(config);
   nn::to(model, dtype);
   for (Tensor p : nn::parameters(model))  // biases and norms as well, so that no mistake is hidden
     p.copy_(p * 6 + normal(p.shape(), 5, dtype) * 0.2);
@@ -77,7 +77,7 @@ nn::GPT lively(const GPTConfig& config, DType dtype = DType::float64) {
 
 const Indices decoder_ids{{1, 5, 3, 0, 6, 2, 2, 4, 1, 3}, {6, 4, 4, 1, 0, 0, 5, 2, 3, 6}};
 
-std::vector<std::string> names_of(const nn::GPT& model) {
+std::vector<std::string> names_of(const lm::GPT& model) {
   std::vector<std::string> names;
   for (const auto& [name, x] : nn::state_dict(model))
     names.push_back(name + " " + to_string(x.shape()));
@@ -87,7 +87,7 @@ std::vector<std::string> names_of(const nn::GPT& model) {
 }  // namespace
 
 TEST_CASE("decoder: presets have the parameters of their family", "[gpt][decoder]") {
-  CHECK(GPTConfig::gpt2(tiny_sizes).activation == nn::Activation::gelu_tanh);
+  CHECK(GPTConfig::gpt2(tiny_sizes).activation == lm::Activation::gelu_tanh);
   GPTConfig c = GPTConfig::llama(tiny_sizes);
   c.n_layer = 1;
   c.n_kv_head = 2;
@@ -104,13 +104,13 @@ TEST_CASE("decoder: presets have the parameters of their family", "[gpt][decoder
                                              "transformer.h.0.mlp.c_proj.weight (8, 5)",
                                              "transformer.ln_f.weight (8,)",
                                              "lm_head.weight (7, 8)"};
-  CHECK(names_of(nn::GPT(c)) == expected);
-  CHECK(nn::GPT(c).lm_head.weight.handle() != nn::GPT(c).wte.weight.handle());
+  CHECK(names_of(lm::GPT(c)) == expected);
+  CHECK(lm::GPT(c).lm_head.weight.handle() != lm::GPT(c).wte.weight.handle());
   const auto with = [&](auto change) {
     GPTConfig changed = c;
     change(changed);
     std::vector<std::string> more;
-    for (const std::string& name : names_of(nn::GPT(changed)))
+    for (const std::string& name : names_of(lm::GPT(changed)))
       if (std::ranges::find(expected, name) == expected.end())
         more.push_back(name);
     return more;
@@ -126,16 +126,16 @@ TEST_CASE("decoder: presets have the parameters of their family", "[gpt][decoder
                                  "transformer.h.0.attn.k_norm.weight (2,)"});
   CHECK(with([](GPTConfig& d) { d.sliding_window = 3; }).empty());
   c.head_dim = 6;
-  CHECK(nn::GPT(c).h[0].attn.c_attn.weight.shape() == Shape{48, 8});
-  CHECK(nn::GPT(c).h[0].attn.c_proj.weight.shape() == Shape{8, 24});
-  CHECK(nn::GPT(c)(decoder_ids).shape() == Shape{2, 10, 7});
+  CHECK(lm::GPT(c).h[0].attn.c_attn.weight.shape() == Shape{48, 8});
+  CHECK(lm::GPT(c).h[0].attn.c_proj.weight.shape() == Shape{8, 24});
+  CHECK(lm::GPT(c)(decoder_ids).shape() == Shape{2, 10, 7});
 }
 
 TEST_CASE("decoder: misshapen inputs are rejected", "[gpt][decoder]") {
   const auto refused = [](auto change, const std::string& message) {
     GPTConfig c = GPTConfig::llama(tiny_sizes);
     change(c);
-    CHECK_THROWS_WITH(nn::GPT(c), ContainsSubstring(message));
+    CHECK_THROWS_WITH(lm::GPT(c), ContainsSubstring(message));
   };
   refused([](GPTConfig& c) { c.n_kv_head = 3; }, "GPT: n_head 4 is not a multiple of n_kv_head 3");
   refused([](GPTConfig& c) { c.n_kv_head = 8; }, "n_head 4 is not a multiple of n_kv_head 8");
@@ -153,7 +153,7 @@ TEST_CASE("decoder: misshapen inputs are rejected", "[gpt][decoder]") {
 
   GPTConfig dropping = GPTConfig::llama(tiny_sizes);
   dropping.dropout = 0.5;
-  const nn::GPT model(dropping);
+  const lm::GPT model(dropping);
   const NoGrad no_grad;
   std::vector<nn::KeyValueCache> caches(2, nn::KeyValueCache(10));
   CHECK_THROWS_WITH(model(decoder_ids, caches), ContainsSubstring("dropout with a cache"));
@@ -165,7 +165,7 @@ TEST_CASE("decoder: gradients are right, and all parameters have one", "[gpt][de
     GPTConfig config = kind.config;
     config.n_layer = 1;
     config.block_size = 4;
-    nn::GPT model = lively(config);
+    lm::GPT model = lively(config);
     const auto loss = [&](const std::vector<Tensor>&) {
       return model.loss({{0, 3, 1, 6}, {2, 2, 0, 5}}, {{3, 1, -100, 4}, {2, 0, 1, 1}});
     };
@@ -179,7 +179,7 @@ TEST_CASE("decoder: gradients are right, and all parameters have one", "[gpt][de
 TEST_CASE("decoder: positions matter, and later ones do not reach back", "[gpt][decoder]") {
   for (const auto& [name, config] : decoder_kinds()) {
     INFO(name);
-    const nn::GPT model = lively(config);
+    const lm::GPT model = lively(config);
     const NoGrad no_grad;
     const Tensor all = model(decoder_ids);
     CHECK(allclose(model(decoder_ids.narrow(1, 0, 6)), all.narrow(1, 0, 6), 1e-12, 1e-12));
@@ -196,7 +196,7 @@ TEST_CASE("decoder: a position sees its window", "[gpt][decoder]") {
     const NoGrad no_grad;
     const auto first_same = [&](Size window) {  // the first position that does not see token 0
       config.sliding_window = window;
-      const nn::GPT model = lively(config);
+      const lm::GPT model = lively(config);
       const Tensor changed =
           amax(abs(model({{1, 5, 3, 0, 6, 2, 2, 4}}) - model({{2, 5, 3, 0, 6, 2, 2, 4}})), {0, 2});
       Size t = 0;
@@ -216,7 +216,7 @@ TEST_CASE("decoder: a cache changes nothing, whatever the options", "[gpt][decod
   for (const auto& [name, config] : decoder_kinds())
     for (const DType dtype : {DType::float32, DType::float64}) {
       INFO(name << " " << to_string(dtype));
-      const nn::GPT model = lively(config, dtype);
+      const lm::GPT model = lively(config, dtype);
       const NoGrad no_grad;
       const Tensor expected = model(decoder_ids);
       const double close = dtype == DType::float32 ? 2e-5 : 1e-12;
@@ -243,7 +243,7 @@ TEST_CASE("decoder: a cache changes nothing, whatever the options", "[gpt][decod
 TEST_CASE("decoder: documents in one sequence are each alone", "[gpt][decoder][documents]") {
   for (const auto& [name, config] : decoder_kinds()) {
     INFO(name);
-    const nn::GPT model = lively(config);
+    const lm::GPT model = lively(config);
     // Documents of 3, 1 and 4 tokens, and of 6 and 2.
     const Indices idx{{1, 5, 3, 0, 6, 2, 2, 4}, {3, 1, 4, 1, 5, 2, 6, 5}};
     const Indices first{{0, 0, 0, 3, 4, 4, 4, 4}, {0, 0, 0, 0, 0, 0, 6, 6}};
@@ -268,10 +268,11 @@ TEST_CASE("decoder: documents in one sequence are each alone", "[gpt][decoder][d
 }
 
 TEST_CASE("decoder: first positions that make no sense are rejected", "[gpt][decoder][documents]") {
-  const nn::GPT model = lively(tiny_sizes);
+  const lm::GPT model = lively(tiny_sizes);
   const Indices idx{{1, 5, 3}};
   for (const Indices& first : {Indices{{0, 2, 0}}, Indices{{-1, 0, 0}}})
-    CHECK_THROWS_WITH(model(idx, {}, first), ContainsSubstring("after the position that it is for"));
+    CHECK_THROWS_WITH(model(idx, {}, first),
+                      ContainsSubstring("after the position that it is for"));
   CHECK_THROWS_AS(model(idx, {}, Indices{{0, 0}}), ShapeError);
   CHECK_THROWS_WITH(model(idx, {}, Indices{{0, 0, 0}, {0, 0, 0}}),
                     ContainsSubstring("first is (2, 3); it must broadcast to idx, (1, 3)"));
@@ -283,12 +284,12 @@ TEST_CASE("decoder: prompts of several lengths continue as each alone",
   const double temperature = GENERATE(0.0, 1.5);
   for (const auto& [name, config] : decoder_kinds()) {
     INFO(name << ", temperature " << temperature);
-    const nn::GPT model = lively(config);
+    const lm::GPT model = lively(config);
     const std::vector<std::vector<std::int64_t>> prompts = {
         {1}, {5, 3, 0, 6}, {2, 4, 4, 0, 1, 6, 5, 3, 3, 2, 1, 0}};  // the last is above block_size
     constexpr Size longest = 12, more = 9;
     std::vector<std::int64_t> all;
-    nn::GenerateOptions drawing{.temperature = temperature};
+    lm::GenerateOptions drawing{.temperature = temperature};
     std::vector<Generator> generators;
     for (const auto& ids : prompts) {
       drawing.left_padding.push_back(longest - ids.size());
@@ -306,11 +307,12 @@ TEST_CASE("decoder: prompts of several lengths continue as each alone",
             to_string(narrow(select(alone, 0, 0), 0, prompts[b].size(), more)));
     }
   }
-  const nn::GPT model = lively(tiny_sizes);
+  const lm::GPT model = lively(tiny_sizes);
   const Indices two{{1, 2, 3}, {4, 5, 6}};
   Generator one(1);
   std::vector<Generator> three(3, one);
-  CHECK_THROWS_WITH(model.generate(two, 1, three), ContainsSubstring("3 generators for 2 sequences"));
+  CHECK_THROWS_WITH(model.generate(two, 1, three),
+                    ContainsSubstring("3 generators for 2 sequences"));
   CHECK_THROWS_WITH(model.generate(two, 1, one, {.left_padding = {0}}),
                     ContainsSubstring("left_padding has 1 size for 2 sequences"));
   for (const Size n : {-1, 3})
@@ -320,7 +322,7 @@ TEST_CASE("decoder: prompts of several lengths continue as each alone",
 
 TEST_CASE("decoder: without a turn, heads of their own are the fused op's", "[gpt][decoder]") {
   const Tensor x = normal({2, 5, 8}, 1, DType::float32);
-  nn::CausalSelfAttention attention(8, 2, 0.4);
+  lm::CausalSelfAttention attention(8, 2, 0.4);
   const nn::RotaryEmbedding still(4, Indices{0, 0, 0, 0, 0});
   manual_seed(6);  // the draws of dropout as well
   const Tensor fused = attention(x);
@@ -380,11 +382,11 @@ TEST_CASE("decoder: skipping initial values draws nothing", "[decoder]") {
   const std::string before = default_generator().state();
   {
     const nn::init::SkipInit skip;
-    const nn::GPT model(tiny_sizes);
+    const lm::GPT model(tiny_sizes);
     CHECK(total(model.wte.weight) == 0);
     CHECK(total(model.ln_f.weight) == 8);
   }
   CHECK(default_generator().state() == before);
-  const nn::GPT model(tiny_sizes);
+  const lm::GPT model(tiny_sizes);
   CHECK(total(model.wte.weight.abs()) > 0);
 }

@@ -7,9 +7,9 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/nn/check.hpp>
 #include <xgrad/lm/characters.hpp>
 #include <xgrad/lm/gpt.hpp>
+#include <xgrad/nn/check.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
 #include "helpers/catch.hpp"
@@ -19,7 +19,7 @@ using namespace xgrad;
 
 namespace {
 
-const nn::GPTConfig config{
+const lm::GPTConfig config{
     .block_size = 16, .vocab_size = 11, .n_layer = 2, .n_head = 3, .n_embd = 24};
 const Indices idx{{1, 5, 3, 0, 10, 2, 2}, {7, 8, 9, 4, 1, 1, 6}};
 const Indices targets{{5, 3, 0, 10, 2, 2, 4}, {8, 9, 4, 1, 1, 6, 0}};
@@ -60,9 +60,9 @@ const std::vector<Row> reference = {
     {"transformer.ln_f.bias", 0, 0, 0.0147428953},
 };
 
-nn::GPT seeded(std::uint64_t seed, nn::GPTConfig c = config) {
+lm::GPT seeded(std::uint64_t seed, lm::GPTConfig c = config) {
   manual_seed(seed);
-  return nn::GPT(c);
+  return lm::GPT(c);
 }
 
 std::vector<std::vector<std::int64_t>> rows(const Indices& x) {
@@ -75,7 +75,7 @@ std::vector<std::vector<std::int64_t>> rows(const Indices& x) {
 }  // namespace
 
 TEST_CASE("A seed gives the reference's weights", "[gpt]") {
-  const nn::GPT model = seeded(1337);
+  const lm::GPT model = seeded(1337);
   CHECK(default_generator().uniform_float() == Approx(0.669620752f));  // as many draws
   const nn::StateDict state = nn::state_dict(model);
   REQUIRE(state.size() == reference.size());
@@ -90,7 +90,7 @@ TEST_CASE("A seed gives the reference's weights", "[gpt]") {
 }
 
 TEST_CASE("Loss, gradients and logits are the reference's", "[gpt]") {
-  nn::GPT model = seeded(1337);
+  lm::GPT model = seeded(1337);
   const Tensor loss = model.loss(idx, targets);
   CHECK(loss.item() == Approx(2.36205816).epsilon(1e-6));
   CHECK(nn::unvisited_leaves(model, loss).empty());
@@ -112,10 +112,10 @@ TEST_CASE("Loss, gradients and logits are the reference's", "[gpt]") {
 }
 
 TEST_CASE("Training with dropout is the reference's, draw for draw", "[gpt]") {
-  nn::GPTConfig c = config;
+  lm::GPTConfig c = config;
   c.dropout = 0.25;
   c.bias = false;
-  nn::GPT model = seeded(7, c);
+  lm::GPT model = seeded(7, c);
   optim::AdamW adamw(optim::decay_matrices(nn::parameters(model),
                                            {.lr = 1e-2, .betas = {.9, .99}, .weight_decay = .1}));
   manual_seed(8);
@@ -134,20 +134,20 @@ TEST_CASE("Training with dropout is the reference's, draw for draw", "[gpt]") {
 }
 
 TEST_CASE("The state dict of a GPT goes in again, tied weight once or twice", "[gpt]") {
-  const nn::GPT a = seeded(1);
-  nn::GPT b = seeded(2);
+  const lm::GPT a = seeded(1);
+  lm::GPT b = seeded(2);
   nn::StateDict state = nn::state_dict(a);
   state.emplace_back("lm_head.weight", a.lm_head.weight.detach());  // as nanoGPT's checkpoints
   nn::load_state_dict(b, state);
   CHECK(allclose(a(idx), b(idx), 0, 0));
   CHECK(b.wte.weight.handle() == b.lm_head.weight.handle());
-  const nn::GPT c = nn::clone(a);
+  const lm::GPT c = nn::clone(a);
   CHECK(c.wte.weight.handle() == c.lm_head.weight.handle());
   CHECK(allclose(a(idx), c(idx), 0, 0));
 }
 
 TEST_CASE("Sampling draws as PyTorch does", "[gpt][generate]") {
-  nn::GPT model = seeded(1337);
+  lm::GPT model = seeded(1337);
   for (Tensor p : nn::parameters(model))
     p.copy_(p * 8);  // far from uniform
   const Indices start{{1, 2}, {3, 4}};
@@ -167,9 +167,9 @@ TEST_CASE("Sampling draws as PyTorch does", "[gpt][generate]") {
 }
 
 TEST_CASE("Sampling leaves training alone", "[gpt][generate]") {
-  nn::GPTConfig c = config;
+  lm::GPTConfig c = config;
   c.dropout = 0.5;
-  const nn::GPT model = seeded(1337, c);  // in training
+  const lm::GPT model = seeded(1337, c);  // in training
   manual_seed(4);
   const std::string before = default_generator().state();
   Generator one(1), two(1);
@@ -182,14 +182,14 @@ TEST_CASE("Sampling leaves training alone", "[gpt][generate]") {
   CHECK(model.drop.training);
   CHECK(a.shape() == Shape{1, 21});
   CHECK(streamed == std::vector<std::int64_t>(a.data() + 1, a.data() + 21));
-  nn::GPT evaluated = model;
+  lm::GPT evaluated = model;
   nn::eval(evaluated);
   CHECK(rows(evaluated.generate({{3}}, 20, two)) == rows(a));
   CHECK(rows(model.generate({{3, 4}}, 0, one)) == rows(Indices{{3, 4}}));
 }
 
 TEST_CASE("Errors of a GPT", "[gpt]") {
-  const nn::GPT model = seeded(1);
+  const lm::GPT model = seeded(1);
   Generator generator(1);
   CHECK_THROWS_WITH(model(Indices{1, 2}), ContainsSubstring("idx is (2,)"));
   CHECK_THROWS_WITH(model(Indices(empty_array<std::int64_t>(Shape{1, 17}))),
@@ -200,19 +200,19 @@ TEST_CASE("Errors of a GPT", "[gpt]") {
   CHECK_THROWS_AS(model.generate({{1}}, 1, generator, {.temperature = -1}), ValueError);
   CHECK_THROWS_AS(model.generate({{1}}, 1, generator, {.top_k = 0}), ValueError);
   CHECK_THROWS_AS(model.generate(Indices(), 1, generator), ShapeError);
-  nn::GPTConfig bad = config;
+  lm::GPTConfig bad = config;
   bad.n_head = 5;
-  CHECK_THROWS_WITH(nn::GPT(bad), ContainsSubstring("n_embd 24 is not a multiple of n_head 5"));
+  CHECK_THROWS_WITH(lm::GPT(bad), ContainsSubstring("n_embd 24 is not a multiple of n_head 5"));
   bad.n_layer = 0;
-  CHECK_THROWS_WITH(nn::GPT(bad), ContainsSubstring("n_layer 0"));
+  CHECK_THROWS_WITH(lm::GPT(bad), ContainsSubstring("n_layer 0"));
 
-  nn::GPT broken = seeded(1);
+  lm::GPT broken = seeded(1);
   broken.ln_f.weight.fill_(std::nan(""));
   CHECK_THROWS_WITH(broken.generate({{1}}, 1, generator), ContainsSubstring("not finite"));
 }
 
 TEST_CASE("A trace of a GPT carries the names of its layers", "[gpt]") {
-  const nn::GPT model = seeded(1);
+  const lm::GPT model = seeded(1);
   const Trace trace;
   model.loss(idx, targets);
   std::vector<std::string> scopes;
@@ -224,7 +224,7 @@ TEST_CASE("A trace of a GPT carries the names of its layers", "[gpt]") {
 }
 
 TEST_CASE("The gradient of a whole GPT is right", "[gpt][gradcheck]") {
-  nn::GPT model =
+  lm::GPT model =
       seeded(5, {.block_size = 3, .vocab_size = 4, .n_layer = 1, .n_head = 2, .n_embd = 4});
   nn::to(model, DType::float64);
   for (Tensor p : nn::parameters(model))
@@ -238,23 +238,25 @@ TEST_CASE("The gradient of a whole GPT is right", "[gpt][gradcheck]") {
 }
 
 TEST_CASE("TransformerBlock names misshapen heads", "[nn][attention]") {
-  CHECK_THROWS_WITH(nn::TransformerBlock(6, 4), ContainsSubstring("6 is not a multiple of n_head"));
-  CHECK_THROWS_AS(nn::TransformerBlock(4, 2, -0.5), ValueError);
+  CHECK_THROWS_WITH(lm::TransformerBlock(6, 4), ContainsSubstring("6 is not a multiple of n_head"));
+  CHECK_THROWS_AS(lm::TransformerBlock(4, 2, -0.5), ValueError);
 }
 
 // Several of these in one `auto` do not compile if their types differ.
 TEST_CASE("sizes of a GPT are of one signed type, and no fractions", "[gpt][sizes]") {
-  const nn::GPTConfig c;
-  const text::Characters letters = text::Characters::of(U"ab");
+  const lm::GPTConfig c;
+  const lm::Characters letters = lm::Characters::of(U"ab");
   const auto a = zeros({2}).size(0), f = c.n_embd / c.n_head, g = c.kv_heads(), h = c.head_width(),
              i = c.inner_width(), q = letters.size(),
-             s = nn::GenerateOptions{.top_k = a}.top_k.value_or(a);
+             s = lm::GenerateOptions{.top_k = a}.top_k.value_or(a);
   CHECK(f - g + h + i + q + s > 0);
-  CHECK(nn::GPT({.block_size = a, .vocab_size = q, .n_layer = 1, .n_head = 1, .n_embd = a})
+  CHECK(lm::GPT({.block_size = a, .vocab_size = q, .n_layer = 1, .n_head = 1, .n_embd = a})
             .h.size() == 1);
-  CHECK_THROWS_AS(nn::GPT({.n_layer = -1}), Error);
-  CHECK_THROWS_AS(nn::next_token_probabilities(zeros({2, 3}), {.top_k = -1}), Error);
-  const auto takes = [](auto n) { return requires { nn::GenerateOptions{.top_k = n}; }; };
+  CHECK_THROWS_AS(lm::GPT({.n_layer = -1}), Error);
+  CHECK_THROWS_AS(lm::next_token_probabilities(zeros({2, 3}), {.top_k = -1}), Error);
+  const auto takes = [](auto n) {
+    return requires { lm::GenerateOptions{.top_k = n}; };
+  };
   CHECK(takes(2));
   CHECK_FALSE(takes(2.5));
 }

@@ -9,8 +9,8 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/nn/attention.hpp>
 #include <xgrad/lm/gpt.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/init.hpp>
 
 #include "helpers/catch.hpp"
@@ -21,12 +21,12 @@ using nn::KeyValueCache;
 
 namespace {
 
-constexpr nn::GPTConfig small{
+constexpr lm::GPTConfig small{
     .block_size = 12, .vocab_size = 11, .n_layer = 2, .n_head = 3, .n_embd = 24};
 
-nn::GPT far_from_uniform(nn::GPTConfig sizes = small) {
+lm::GPT far_from_uniform(lm::GPTConfig sizes = small) {
   manual_seed(1337);
-  nn::GPT model(sizes);
+  lm::GPT model(sizes);
   for (Tensor p : nn::parameters(model))
     p.copy_(p * 8);
   return model;
@@ -45,7 +45,7 @@ bool same(const Indices& a, const Indices& b) {
 }
 
 // Generation as nanoGPT does it: the whole window through the model for each token.
-Indices generate_uncached(nn::GPT model, Indices ids, Size tokens, Generator& generator,
+Indices generate_uncached(lm::GPT model, Indices ids, Size tokens, Generator& generator,
                           double temperature, Size top_k) {
   const NoGrad no_grad;
   nn::eval(model);
@@ -171,7 +171,7 @@ TEST_CASE("Attention by parts with a cache is attention at once", "[nn][cache][a
   const std::size_t batch = GENERATE(1, 3);
   manual_seed(2);
   const Tensor x = randn({batch, 40, 24}, dtype);
-  nn::TransformerBlock block(24, 3);
+  lm::TransformerBlock block(24, 3);
   nn::MultiHeadAttention heads(24, 4);
   nn::init::normal_(heads.in_proj_bias, 0, 1);
   nn::to(block, dtype);
@@ -214,7 +214,7 @@ TEST_CASE("Attention by parts with a cache is attention at once", "[nn][cache][a
 TEST_CASE("Errors of layers with a cache", "[nn][cache]") {
   const Tensor x = randn({1, 2, 8});
   KeyValueCache cache(4);
-  nn::CausalSelfAttention attention(8, 2, 0.1);
+  lm::CausalSelfAttention attention(8, 2, 0.1);
   CHECK_THROWS_AS(attention(x, &cache), ValueError);  // in training, with dropout
   attention.training = false;
   CHECK_THROWS_AS(attention(x, &cache), GraphError);
@@ -226,7 +226,7 @@ TEST_CASE("Errors of layers with a cache", "[nn][cache]") {
   attention.c_proj.weight = ones({8, 7});  // fails after the keys were appended
   CHECK_THROWS_AS(attention(x, &cache), ShapeError);
   CHECK(cache.length() == 2);
-  nn::TransformerBlock block(8, 2);
+  lm::TransformerBlock block(8, 2);
   block.mlp.c_fc.weight = ones({8, 7});
   CHECK_THROWS_AS(block(x, &cache), ShapeError);
   CHECK(cache.length() == 2);
@@ -252,7 +252,7 @@ TEST_CASE("Errors of layers with a cache", "[nn][cache]") {
 // ---- GPT ----
 
 TEST_CASE("A GPT with caches gives the logits of one without", "[gpt][cache]") {
-  nn::GPT model = far_from_uniform();
+  lm::GPT model = far_from_uniform();
   const DType dtype = GENERATE(DType::float32, DType::float64);
   nn::to(model, dtype);
   const Indices ids{{1, 5, 3, 0, 10, 2, 2, 9, 4, 4, 6, 1}, {7, 8, 9, 4, 1, 1, 6, 0, 0, 3, 2, 8}};
@@ -273,7 +273,7 @@ TEST_CASE("A GPT with caches gives the logits of one without", "[gpt][cache]") {
   caches = before;
   CHECK_THROWS_WITH(model(columns(ids, 0, 2), caches), ContainsSubstring("less 11 in the caches"));
   CHECK_THROWS_AS(model(columns(Indices{{1}}, 0, 1), caches), ShapeError);  // one text, not two
-  nn::GPT broken = model;
+  lm::GPT broken = model;
   broken.h[1].mlp.c_fc.weight = ones({3, 3}, dtype);
   CHECK_THROWS_AS(broken(columns(ids, 11, 12), caches), ShapeError);
   CHECK(caches[0].length() == 11);
@@ -287,7 +287,7 @@ TEST_CASE("A GPT with caches gives the logits of one without", "[gpt][cache]") {
 }
 
 TEST_CASE("Generation gives the tokens of one without a cache", "[gpt][generate][cache]") {
-  nn::GPT model = far_from_uniform();
+  lm::GPT model = far_from_uniform();
   const DType dtype = GENERATE(DType::float32, DType::float64);
   nn::to(model, dtype);
   const std::vector<Indices> prompts{Indices{{3}}, Indices{{1, 2}, {3, 4}, {0, 0}},
@@ -309,7 +309,7 @@ TEST_CASE("Generation gives the tokens of one without a cache", "[gpt][generate]
 
 TEST_CASE("An exception in on_token ends the generation and corrupts nothing",
           "[generate][cache]") {
-  const nn::GPT model = far_from_uniform();
+  const lm::GPT model = far_from_uniform();
   Generator one(5), two(5);
   std::size_t seen = 0;
   CHECK_THROWS_AS(model.generate({{3}, {4}}, 30, one,
@@ -334,7 +334,7 @@ TEST_CASE("Truncated positions of a cache are gone", "[cache]") {
   for (const Tensor& x : {held.keys, held.values})
     CHECK(x.narrow(2, 2, 2).abs().sum().item() == 0);
 
-  const nn::GPT model = far_from_uniform();
+  const lm::GPT model = far_from_uniform();
   std::vector<nn::KeyValueCache> caches(model.h.size(), nn::KeyValueCache(6));
   model.last_logits({{1, 2, 3, 4, 5}}, caches);
   caches.back().truncate(3);
@@ -344,7 +344,7 @@ TEST_CASE("Truncated positions of a cache are gone", "[cache]") {
 }
 
 TEST_CASE("As many tokens as there are numbers, until on_token ends it", "[generate][cache]") {
-  const nn::GPT model = far_from_uniform();
+  const lm::GPT model = far_from_uniform();
   Generator generator(5);
   const auto enough = [](auto) { throw std::runtime_error("enough"); };
   CHECK_THROWS_WITH(

@@ -3,9 +3,9 @@
 #include <map>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/lm/gpt.hpp>
 #include <xgrad/lm/pretrained.hpp>
 #include <xgrad/nn/check.hpp>
-#include <xgrad/lm/gpt.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layers.hpp>
 #include <xgrad/optim/optimizers.hpp>
@@ -18,9 +18,9 @@ using namespace xgrad;
 
 namespace {
 
-nn::GPT gpt_with_adapters(Size rank, std::optional<double> alpha = {}) {
+lm::GPT gpt_with_adapters(Size rank, std::optional<double> alpha = {}) {
   manual_seed(3);
-  nn::GPT model(nn::GPTConfig::llama(
+  lm::GPT model(lm::GPTConfig::llama(
       {.block_size = 8, .vocab_size = 11, .n_layer = 2, .n_head = 2, .n_embd = 8, .n_inner = 12}));
   nn::add_lora(model, {.rank = rank, .alpha = alpha});
   return model;
@@ -79,7 +79,7 @@ TEST_CASE("lora: the formula, its gradients and draws", "[nn][lora]") {
 }
 
 TEST_CASE("lora: a decoder trains its adapters alone", "[nn][lora]") {
-  nn::GPT model = gpt_with_adapters(2);
+  lm::GPT model = gpt_with_adapters(2);
   std::map<std::string, Tensor> before;
   for (const auto& [name, x] : nn::state_dict(model))
     before.emplace(name, clone(x));
@@ -105,17 +105,17 @@ TEST_CASE("lora: a decoder trains its adapters alone", "[nn][lora]") {
   CHECK(trained == 2 * 2 * ((8 + 24) + (8 + 8) + 3 * (8 + 12)));
   check_contains(nn::summary(model), {"lora_A (2, 8)", ", 432 of them trainable"});
 
-  nn::GPT other = gpt_with_adapters(2);
+  lm::GPT other = gpt_with_adapters(2);
   nn::load_state_dict(other, nn::state_dict(model));
   CHECK(allclose(other(ids), model(ids), 0, 0));
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(io::save_pretrained(folder / "tuned", model),
-                    ContainsSubstring("nn::merge_lora()") && ContainsSubstring(".lora_A"));
+  CHECK_THROWS_WITH(lm::save_pretrained(folder / "tuned", model),
+                    ContainsSubstring("lm::merge_lora()") && ContainsSubstring(".lora_A"));
   nn::merge_lora(model);
   CHECK(allclose(model(ids), other(ids), 1e-5, 1e-5));
   CHECK(nn::num_parameters(model) + trained == nn::num_parameters(other));
-  io::save_pretrained(folder / "tuned", model);
-  CHECK(allclose(io::load_pretrained(folder / "tuned")(ids), model(ids), 0, 0));
+  lm::save_pretrained(folder / "tuned", model);
+  CHECK(allclose(lm::load_pretrained(folder / "tuned")(ids), model(ids), 0, 0));
 }
 
 TEST_CASE("lora: tied weights count once", "[nn][lora]") {
@@ -153,7 +153,7 @@ TEST_CASE("lora: errors change nothing", "[nn][lora]") {
   refused(none, {.rank = 1}, "no Linear that may have adapters");
   SharedLinear half(false);
   refused(half, {.rank = 1}, "b.weight and a.weight are one Tensor");
-  nn::GPT gpt({.block_size = 4, .vocab_size = 9, .n_layer = 1, .n_head = 1, .n_embd = 8});
+  lm::GPT gpt({.block_size = 4, .vocab_size = 9, .n_layer = 1, .n_head = 1, .n_embd = 8});
   refused(gpt, {.rank = 2, .except = {}}, "transformer.wte.weight and lm_head.weight are one");
   refused(gpt, {.rank = 2, .except = {"transformer.h", "lm_head"}}, "no Linear that may have");
   nn::add_lora(layer, {.rank = 2});

@@ -15,8 +15,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/io/json.hpp>
-#include <xgrad/lm/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
+#include <xgrad/lm/pretrained.hpp>
 
 #include "golden/file.hpp"
 #include "helpers/catch.hpp"
@@ -42,21 +42,21 @@ double relative_to(const Tensor& ours, const Tensor& expected) {
                            testing::ErrorUnit::relative);
 }
 
-Tensor next_token_loss(const nn::GPT& model, const Indices& ids) {
+Tensor next_token_loss(const lm::GPT& model, const Indices& ids) {
   return model.loss(ids.slice(1, 0, -1), ids.slice(1, 1, {}));
 }
 
-Indices greedy_text(const nn::GPT& model, const Indices& prompt, Size n) {
+Indices greedy_text(const lm::GPT& model, const Indices& prompt, Size n) {
   Generator generator(1);
   return model.generate(prompt, n, generator, {.temperature = 0}).slice(1, prompt.size(1), {});
 }
 
 // The gradients of a model by the names of the pretrained files.
-nn::StateDict pretrained_gradients(const nn::GPT& model) {
+nn::StateDict pretrained_gradients(const lm::GPT& model) {
   nn::StateDict gradients;
   for (const auto& [name, p] : nn::named_parameters(model))
     gradients.emplace_back(name, p.grad());
-  return io::to_pretrained(model.config, gradients);
+  return lm::to_pretrained(model.config, gradients);
 }
 
 // A copy of a golden folder, with a changed config.json or other weights.
@@ -77,7 +77,7 @@ class Pretrained {
     write_bytes(path("config.json"), io::format_json(object));
   }
   void write() const { io::save_safetensors(path("model.safetensors"), weights); }
-  nn::GPT load() const { return io::load_pretrained(path()); }
+  lm::GPT load() const { return lm::load_pretrained(path()); }
   std::string error() const {
     return message_of<FileError>([&] { load(); });
   }
@@ -88,7 +88,7 @@ class Pretrained {
   TemporaryFolder folder_;
 };
 
-void check_same_model(const nn::GPT& a, const nn::GPT& b) {
+void check_same_model(const lm::GPT& a, const lm::GPT& b) {
   const nn::StateDict x = nn::state_dict(a), y = nn::state_dict(b);
   REQUIRE(x.size() == y.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -106,10 +106,10 @@ TEST_CASE("pretrained: logits, loss and gradients are those of transformers", "[
   for (const std::string name : families) {
     const testing::GoldenFile expected("pretrained/" + name + "/expected");
     const Indices ids = expected.indices("ids");
-    const nn::GPT narrow = io::load_pretrained(golden_folder(name));
+    const lm::GPT narrow = lm::load_pretrained(golden_folder(name));
     CHECK(relative_to(narrow(ids), expected.tensor("f32.logits")) < 1e-5);
     CHECK(narrow.lm_head.weight.dtype() == DType::float32);
-    const nn::GPT wide = io::load_pretrained(golden_folder(name), {.dtype = DType::float64});
+    const lm::GPT wide = lm::load_pretrained(golden_folder(name), {.dtype = DType::float64});
     CHECK(relative_to(wide(ids), expected.tensor("logits")) < 1e-9);
     const Tensor loss = next_token_loss(wide, ids);
     CHECK(relative_to(loss, expected.tensor("loss")) < 1e-9);
@@ -135,9 +135,9 @@ TEST_CASE("pretrained: logits, loss and gradients are those of transformers", "[
 TEST_CASE("pretrained: a saved model equals the loaded one", "[pretrained]") {
   for (const std::string name : families) {
     const TemporaryFolder folder;
-    const nn::GPT model = io::load_pretrained(golden_folder(name));
-    io::save_pretrained(folder / "new", model);
-    const nn::GPT again = io::load_pretrained(folder / "new");
+    const lm::GPT model = lm::load_pretrained(golden_folder(name));
+    lm::save_pretrained(folder / "new", model);
+    const lm::GPT again = lm::load_pretrained(folder / "new");
     check_same_model(model, again);
     CHECK(again.config.rotary.has_value() == model.config.rotary.has_value());
 
@@ -149,24 +149,24 @@ TEST_CASE("pretrained: a saved model equals the loaded one", "[pretrained]") {
     for (const auto& [key, stored] : theirs.tensors())
       CHECK(ours.tensors().at(key).shape == stored.shape);
 
-    CHECK_THROWS_WITH(io::save_pretrained(folder / "new", model),
+    CHECK_THROWS_WITH(lm::save_pretrained(folder / "new", model),
                       ContainsSubstring("exists already"));
-    io::save_pretrained(folder / "new", model, true);
+    lm::save_pretrained(folder / "new", model, true);
     write_bytes(folder / "file", "");
-    CHECK_THROWS_WITH(io::save_pretrained(folder / "file", model),
+    CHECK_THROWS_WITH(lm::save_pretrained(folder / "file", model),
                       ContainsSubstring("this folder cannot be made"));
   }
 }
 
 TEST_CASE("pretrained: every option comes back", "[pretrained]") {
-  const nn::GPTConfig sizes{
+  const lm::GPTConfig sizes{
       .block_size = 8, .vocab_size = 7, .n_layer = 1, .n_head = 2, .n_embd = 4, .n_inner = 6};
-  nn::GPTConfig biased = nn::GPTConfig::llama(sizes), qwen2 = biased, gpt2 = sizes;
-  nn::GPTConfig mistral = biased, qwen3 = biased;
+  lm::GPTConfig biased = lm::GPTConfig::llama(sizes), qwen2 = biased, gpt2 = sizes;
+  lm::GPTConfig mistral = biased, qwen3 = biased;
   mistral.sliding_window = 3;
   mistral.head_dim = 6;
   qwen3.qk_norm = qwen3.tied = true;
-  nn::GPTConfig qwen2_window = qwen2, qwen3_window = qwen3;
+  lm::GPTConfig qwen2_window = qwen2, qwen3_window = qwen3;
   qwen2_window.qkv_bias = true;
   qwen2_window.sliding_window = qwen3_window.sliding_window = 3;
   qwen3_window.qkv_bias = qwen3_window.proj_bias = true;
@@ -178,18 +178,18 @@ TEST_CASE("pretrained: every option comes back", "[pretrained]") {
   qwen2.qkv_bias = qwen2.tied = true;
   gpt2.tied = false;
   gpt2.norm_eps = 1e-4;
-  const std::pair<nn::GPTConfig, const char*> configs[] = {
+  const std::pair<lm::GPTConfig, const char*> configs[] = {
       {biased, "llama"}, {qwen2, "qwen2"},        {gpt2, "gpt2"},         {mistral, "mistral"},
       {qwen3, "qwen3"},  {qwen2_window, "qwen2"}, {qwen3_window, "qwen3"}};
   for (const auto& [config, family] : configs) {
     INFO(family);
-    CHECK(io::pretrained_family(config) == family);
+    CHECK(lm::pretrained_family(config) == family);
     const TemporaryFolder folder;
-    nn::GPT model(config);
+    lm::GPT model(config);
     for (Tensor p : nn::parameters(model))
       p.copy_(p + normal(p.shape(), 3, DType::float32));
-    io::save_pretrained(folder / "x", model);
-    const nn::GPT again = io::load_pretrained(folder / "x");
+    lm::save_pretrained(folder / "x", model);
+    const lm::GPT again = lm::load_pretrained(folder / "x");
     check_same_model(model, again);
     CHECK(again.config.sliding_window == config.sliding_window);
     CHECK(again.config.qk_norm == config.qk_norm);
@@ -197,22 +197,22 @@ TEST_CASE("pretrained: every option comes back", "[pretrained]") {
 }
 
 TEST_CASE("pretrained: biases that a model lacks and its family has are zeros", "[pretrained]") {
-  const nn::GPTConfig sizes{
+  const lm::GPTConfig sizes{
       .block_size = 8, .vocab_size = 7, .n_layer = 2, .n_head = 2, .n_embd = 4, .bias = false};
-  std::vector<nn::GPTConfig> configs(4, sizes);
+  std::vector<lm::GPTConfig> configs(4, sizes);
   configs[1].mlp_bias = true;
   for (std::size_t i : {2, 3}) {
-    configs[i] = nn::GPTConfig::llama(sizes);
+    configs[i] = lm::GPTConfig::llama(sizes);
     (i == 2 ? configs[i].proj_bias : configs[i].qkv_bias) = true;
   }
   configs[3].mlp_bias = true;
-  for (const nn::GPTConfig& config : configs) {
+  for (const lm::GPTConfig& config : configs) {
     const TemporaryFolder folder;
-    nn::GPT model(config);
+    lm::GPT model(config);
     for (Tensor p : nn::parameters(model))
       p.copy_(p + normal(p.shape(), 3, DType::float32));
-    io::save_pretrained(folder / "x", model);
-    const nn::GPT again = io::load_pretrained(folder / "x");
+    lm::save_pretrained(folder / "x", model);
+    const lm::GPT again = lm::load_pretrained(folder / "x");
     CHECK(nn::num_parameters(again) > nn::num_parameters(model));
     const nn::StateDict given = nn::state_dict(model);
     std::size_t zero = 0;
@@ -229,71 +229,71 @@ TEST_CASE("pretrained: biases that a model lacks and its family has are zeros", 
 }
 
 TEST_CASE("pretrained: options that no family has are refused by name", "[pretrained]") {
-  const auto refused = [](const nn::GPTConfig& config, const std::vector<std::string>& parts) {
+  const auto refused = [](const lm::GPTConfig& config, const std::vector<std::string>& parts) {
     const TemporaryFolder folder;
     check_contains(
-        message_of<ValueError>([&] { io::save_pretrained(folder / "x", nn::GPT(config)); }), parts);
+        message_of<ValueError>([&] { lm::save_pretrained(folder / "x", lm::GPT(config)); }), parts);
     CHECK(folder.count() == 0);
   };
-  const nn::GPTConfig sizes{
+  const lm::GPTConfig sizes{
       .block_size = 4, .vocab_size = 5, .n_layer = 1, .n_head = 2, .n_embd = 4};
-  nn::GPTConfig c = sizes;
+  lm::GPTConfig c = sizes;
   c.n_kv_head = 1;
   refused(c, {"learned positions", "n_kv_head (n_head)"});
   c = sizes;
-  c.norm = nn::NormKind::rms;
-  c.activation = nn::Activation::swiglu;
+  c.norm = lm::NormKind::rms;
+  c.activation = lm::Activation::swiglu;
   c.head_dim = 4;
   refused(c, {"norm (layer), activation (gelu, gelu_tanh), head_dim"});
   c = sizes;
   c.sliding_window = 2;
   c.qk_norm = true;
   refused(c, {"learned positions has this model's sliding_window (0), qk_norm (false)"});
-  c = nn::GPTConfig::llama(sizes);
+  c = lm::GPTConfig::llama(sizes);
   c.sliding_window = 2;
   c.proj_bias = c.mlp_bias = true;
   refused(c, {"mlp_bias with sliding_window (false), proj_bias with sliding_window (false)"});
   c.qk_norm = true;
   refused(c, {"this model's mlp_bias with qk_norm (false); in parentheses"});
-  c = nn::GPTConfig::llama(sizes);
+  c = lm::GPTConfig::llama(sizes);
   c.rotary->pairs = nn::RotaryPairs::interleaved;
-  c.norm = nn::NormKind::layer;
-  c.activation = nn::Activation::gelu;
+  c.norm = lm::NormKind::layer;
+  c.activation = lm::Activation::gelu;
   refused(c, {"rotary positions", "rotary.pairs (half), norm (rms), activation (swiglu)"});
-  c = nn::GPTConfig::llama(sizes);
+  c = lm::GPTConfig::llama(sizes);
   c.head_dim = 4;
   c.rotary->partial_rotary_factor = 0.5;
   refused(c, {"this model's rotary.partial_rotary_factor (1); in parentheses"});
-  c = nn::GPTConfig::llama(sizes);
+  c = lm::GPTConfig::llama(sizes);
   c.sliding_window = -1;
-  CHECK_THROWS_WITH(nn::GPT(c), ContainsSubstring("sliding_window is -1; it must be 0 or above"));
+  CHECK_THROWS_WITH(lm::GPT(c), ContainsSubstring("sliding_window is -1; it must be 0 or above"));
   // A state with other sizes than the configuration's, and a value that no file holds.
   const TemporaryFolder folder;
-  nn::GPT model(nn::GPTConfig::llama(sizes));
+  lm::GPT model(lm::GPTConfig::llama(sizes));
   model.config.n_kv_head = 1;
-  CHECK_THROWS_WITH(io::save_pretrained(folder / "x", model),
+  CHECK_THROWS_WITH(lm::save_pretrained(folder / "x", model),
                     ContainsSubstring("attn.c_attn.weight is (12, 4) here and (8, 4) by the"));
   model.config.n_kv_head = 0;
   nn::to(model, DType::float64);
   model.wte.weight.fill_(1e300);
-  CHECK_THROWS_WITH(io::save_pretrained(folder / "x", model),
+  CHECK_THROWS_WITH(lm::save_pretrained(folder / "x", model),
                     ContainsSubstring("holds a finite value that float32 cannot"));
   CHECK(folder.count() == 0);
   c = sizes;
   c.norm_eps = std::numeric_limits<double>::quiet_NaN();
-  CHECK_THROWS_WITH(nn::GPT(c), ContainsSubstring("norm_eps nan must be positive"));
-  c = nn::GPTConfig::llama(sizes);
+  CHECK_THROWS_WITH(lm::GPT(c), ContainsSubstring("norm_eps nan must be positive"));
+  c = lm::GPTConfig::llama(sizes);
   c.rotary->theta = -1;
-  CHECK_THROWS_WITH(nn::GPT(c), ContainsSubstring("theta -1"));
-  CHECK_THROWS_WITH(io::to_pretrained(sizes, {}),
+  CHECK_THROWS_WITH(lm::GPT(c), ContainsSubstring("theta -1"));
+  CHECK_THROWS_WITH(lm::to_pretrained(sizes, {}),
                     ContainsSubstring("missing: transformer.wte.weight"));
-  CHECK_THROWS_WITH(io::to_pretrained(sizes, {{"transformer.wte.weight", ones({5, 3})}}),
+  CHECK_THROWS_WITH(lm::to_pretrained(sizes, {{"transformer.wte.weight", ones({5, 3})}}),
                     ContainsSubstring("wte.weight is (5, 3) here and (5, 4)"));
 }
 
 TEST_CASE("pretrained: configurations of every age, and their defaults", "[pretrained]") {
   Pretrained old("llama");  // before version 5
-  const nn::GPT model = old.load();
+  const lm::GPT model = old.load();
   CHECK(model.config.rotary->original_max_position_embeddings == 24);
   old.config("rope_parameters", "");
   old.config("rope_theta", "100");
@@ -310,10 +310,10 @@ TEST_CASE("pretrained: configurations of every age, and their defaults", "[pretr
   Pretrained gpt2("gpt2");
   for (const char* const key : {"activation_function", "layer_norm_epsilon", "tie_word_embeddings"})
     gpt2.config(key, "");
-  check_same_model(io::load_pretrained(golden_folder("gpt2")), gpt2.load());
+  check_same_model(lm::load_pretrained(golden_folder("gpt2")), gpt2.load());
   gpt2.config("activation_function", "\"gelu\"");
-  CHECK(gpt2.load().config.activation == nn::Activation::gelu);
-  CHECK(io::load_pretrained(gpt2.path(), {.dropout = 0.5}).config.dropout == 0.5);
+  CHECK(gpt2.load().config.activation == lm::Activation::gelu);
+  CHECK(lm::load_pretrained(gpt2.path(), {.dropout = 0.5}).config.dropout == 0.5);
 }
 
 TEST_CASE("pretrained: rope_scaling with rope_parameters, as transformers 5.24 reads both",
@@ -361,13 +361,13 @@ TEST_CASE("pretrained: rope_scaling with rope_parameters, as transformers 5.24 r
   }
   // The golden model's own, whose logits are known.
   rotary_of({linear, R"({"type": "llama3", "rope_theta": 100, )" + llama3 + original + "}", "7"});
-  check_same_model(io::load_pretrained(golden_folder("llama")), files.load());
+  check_same_model(lm::load_pretrained(golden_folder("llama")), files.load());
 }
 
 TEST_CASE("pretrained: other names of supported options", "[pretrained]") {
   const auto loads = [](const std::string& family, const io::JsonObject& changes) {
     Pretrained files(family);
-    const nn::GPT model = files.load();
+    const lm::GPT model = files.load();
     for (const auto& [key, value] : changes)
       files.config(key, io::format_json(value));
     INFO(read_bytes(files.path("config.json")));
@@ -439,15 +439,15 @@ TEST_CASE("pretrained: weights of other formats are called by their names", "[pr
   }
   const TemporaryFolder folder;
   write_bytes(folder / "adapter_config.json", "{}");
-  CHECK_THROWS_WITH(io::load_pretrained(folder / ""),
+  CHECK_THROWS_WITH(lm::load_pretrained(folder / ""),
                     ContainsSubstring("is of a PEFT adapter: load the model that it belongs to"));
   for (const auto& [begin, says] :
        {std::pair("GGUF\3", "GGUF file"), {"PK\3\4", "Python pickles"}}) {
     write_bytes(folder / "weights", begin);
-    check_contains(message_of<FileError>([&] { io::check_weights_kind(folder / "weights"); }),
+    check_contains(message_of<FileError>([&] { lm::check_weights_kind(folder / "weights"); }),
                    {says});
   }
-  io::check_weights_kind(folder / "none");
+  lm::check_weights_kind(folder / "none");
 }
 
 TEST_CASE("pretrained: names with and without prefix, old buffers, a tied weight twice",
@@ -455,7 +455,7 @@ TEST_CASE("pretrained: names with and without prefix, old buffers, a tied weight
   for (const std::string name : families) {
     INFO(name);
     Pretrained files(name);
-    const nn::GPT model = files.load();
+    const lm::GPT model = files.load();
     const std::string prefix = name == "gpt2" ? "transformer." : "model.";
     io::TensorFile bare;
     for (const auto& [key, x] : files.weights.tensors)
@@ -471,7 +471,7 @@ TEST_CASE("pretrained: names with and without prefix, old buffers, a tied weight
     check_contains(files.error(), {"tensor '" + key + "' is given twice, once with a prefix"});
   }
   Pretrained tied("llama");
-  const nn::GPT model = tied.load();
+  const lm::GPT model = tied.load();
   const std::string embedding = "model.embed_tokens.weight", head = "lm_head.weight";
   tied.weights.tensors[head] = tied.weights.tensors.at(embedding).clone();
   tied.write();
@@ -487,7 +487,7 @@ TEST_CASE("pretrained: names with and without prefix, old buffers, a tied weight
 
 TEST_CASE("pretrained: shards are as good as one file", "[pretrained]") {
   Pretrained files("llama");
-  const nn::GPT model = files.load();
+  const lm::GPT model = files.load();
   const auto shard = [](int i) {
     return "model-0000" + std::to_string(i) + "-of-00002.safetensors";
   };
@@ -536,7 +536,7 @@ TEST_CASE("pretrained: shards are as good as one file", "[pretrained]") {
 
 TEST_CASE("pretrained: half-precision weights are read as they are", "[pretrained]") {
   Pretrained files("qwen2");
-  const nn::GPT model = files.load();
+  const lm::GPT model = files.load();
   std::string header, data;
   for (const auto& [name, x] : files.weights.tensors) {
     const std::size_t begin = data.size();
@@ -552,7 +552,7 @@ TEST_CASE("pretrained: half-precision weights are read as they are", "[pretraine
               std::to_string(data.size()) + "]}";
   }
   write_bytes(files.path("model.safetensors"), file_of(header + "}", data));
-  const nn::GPT half = files.load();
+  const lm::GPT half = files.load();
   const auto a = nn::state_dict(model), b = nn::state_dict(half);
   for (std::size_t i = 0; i < a.size(); ++i) {
     CHECK(b[i].second.dtype() == DType::float32);
@@ -562,7 +562,7 @@ TEST_CASE("pretrained: half-precision weights are read as they are", "[pretraine
   // In bfloat16 they are the file's values: these are not rounded.
   const NoGrad no_grad;
   const Indices ids{{1, 5, 3, 0, 6, 2}};
-  const Tensor logits = io::load_pretrained(files.path(), {.bfloat16 = true})(ids);
+  const Tensor logits = lm::load_pretrained(files.path(), {.bfloat16 = true})(ids);
   CHECK(relative_to(logits, half(ids)) < 1e-5);
 }
 
@@ -570,9 +570,9 @@ TEST_CASE("pretrained: weights that stay in bfloat16", "[pretrained][bfloat16]")
   const NoGrad no_grad;
   const Indices ids{{1, 5, 3, 0, 6, 2}};
   const auto check_loads = [&](const std::string& folder) {
-    nn::GPT expected = io::load_pretrained(folder);
+    lm::GPT expected = lm::load_pretrained(folder);
     nn::to_bfloat16(expected);
-    const nn::GPT model = io::load_pretrained(folder, {.bfloat16 = true});
+    const lm::GPT model = lm::load_pretrained(folder, {.bfloat16 = true});
     CHECK(nn::num_parameters(model) == nn::num_parameters(expected));
     CHECK(model.lm_head.bfloat16.defined());
     CHECK((model.lm_head.bfloat16.handle() == model.wte.bfloat16.handle()) == model.config.tied);
@@ -583,28 +583,28 @@ TEST_CASE("pretrained: weights that stay in bfloat16", "[pretrained][bfloat16]")
 
   // Matrices of several tiles, as they lie in the file and transposed.
   const TemporaryFolder folder;
-  nn::GPTConfig c = nn::GPTConfig::llama(
+  lm::GPTConfig c = lm::GPTConfig::llama(
       {.block_size = 8, .vocab_size = 34'000, .n_layer = 2, .n_head = 2, .n_embd = 8});
-  io::save_pretrained(folder / "llama", nn::GPT(c));
+  lm::save_pretrained(folder / "llama", lm::GPT(c));
   check_loads(folder / "llama");
-  c = nn::GPTConfig::gpt2(
+  c = lm::GPTConfig::gpt2(
       {.block_size = 8, .vocab_size = 9, .n_layer = 1, .n_head = 2, .n_embd = 8});
   c.n_inner = 40'000;
-  io::save_pretrained(folder / "gpt2", nn::GPT(c));
+  lm::save_pretrained(folder / "gpt2", lm::GPT(c));
   check_loads(folder / "gpt2");
 
   CHECK_THROWS_WITH(
-      io::load_pretrained(folder / "gpt2", {.dtype = DType::float64, .bfloat16 = true}),
+      lm::load_pretrained(folder / "gpt2", {.dtype = DType::float64, .bfloat16 = true}),
       ContainsSubstring("for a model in float32"));
   CHECK_THROWS_WITH(
-      io::save_pretrained(folder / "new", io::load_pretrained(folder / "gpt2", {.bfloat16 = true})),
+      lm::save_pretrained(folder / "new", lm::load_pretrained(folder / "gpt2", {.bfloat16 = true})),
       ContainsSubstring("transformer.wte.weight is in bfloat16"));
   CHECK(folder.count() == 2);
   Pretrained files("llama");
   set_element(files.weights.tensors.at("model.layers.1.mlp.up_proj.weight"), 3, 3.4e38);
   files.write();
   check_contains(
-      message_of<FileError>([&] { io::load_pretrained(files.path(), {.bfloat16 = true}); }),
+      message_of<FileError>([&] { lm::load_pretrained(files.path(), {.bfloat16 = true}); }),
       {"model.safetensors: tensor 'model.layers.1.mlp.up_proj.weight' holds",
        "that bfloat16 cannot"});
 }
@@ -718,7 +718,7 @@ TEST_CASE("pretrained: an unsupported configuration is rejected", "[pretrained]"
   check_contains(files.error(), {"config.json: is not JSON"});
   std::filesystem::remove(files.path("config.json"));
   check_contains(files.error(), {"config.json"});
-  CHECK_THROWS_AS(io::load_pretrained(files.path() + "/nowhere"), FileError);
+  CHECK_THROWS_AS(lm::load_pretrained(files.path() + "/nowhere"), FileError);
 }
 
 TEST_CASE("pretrained: absurd sizes are held against the weights first", "[pretrained]") {
@@ -734,7 +734,7 @@ TEST_CASE("pretrained: absurd sizes are held against the weights first", "[pretr
   refused("head_dim", {"self_attn.k_proj.weight is (16, 8) here and (4000000000, 8)"});
   Pretrained files("llama");
   files.config("max_position_embeddings", "2000000000");  // no weight has it
-  const nn::GPT model = files.load();
+  const lm::GPT model = files.load();
   Generator generator(1);
   CHECK(model.generate({{1}}, 3, generator).size(1) == 4);
 }
@@ -755,7 +755,7 @@ TEST_CASE("pretrained: all reference models", "[pretrained][reference]") {
       const std::string prefix = dtype == DType::float64 ? "float64." : "";
       if (!expected.contains(prefix + "logits"))
         continue;  // a real model has float32 alone
-      const nn::GPT model = io::load_pretrained(folder, {.dtype = dtype});
+      const lm::GPT model = lm::load_pretrained(folder, {.dtype = dtype});
       // transformers computes the loss, RMSNorm and rotations in float32 even for float64; an F64
       // loss comes from a version that does not.
       const bool exact = expected.tensors().at(prefix + "loss").dtype == "F64";
@@ -783,7 +783,7 @@ TEST_CASE("pretrained: all reference models", "[pretrained][reference]") {
     const Indices greedy = expected.indices("greedy");
     const std::size_t prompt = ids.size(0) == 1 ? 8 : 4;
     Generator generator(1);
-    const Indices all = io::load_pretrained(folder).generate(
+    const Indices all = lm::load_pretrained(folder).generate(
         ids.narrow(0, 0, 1).narrow(1, 0, prompt), greedy.numel(), generator, {.temperature = 0});
     INFO(folder);
     CHECK(numbers(all.flatten().slice(0, static_cast<std::int64_t>(prompt), {})) ==

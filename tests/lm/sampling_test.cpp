@@ -44,7 +44,7 @@ std::size_t rank_of(const std::vector<double>& p, std::size_t i) {
 }
 
 // The documented steps in their simplest form.
-std::vector<double> by_plain_loops(std::vector<double> logits, const nn::GenerateOptions& options) {
+std::vector<double> by_plain_loops(std::vector<double> logits, const lm::GenerateOptions& options) {
   if (options.temperature == 0) {
     std::vector<double> p(logits.size(), 0.0);
     for (std::size_t i = 0; i < p.size(); ++i)
@@ -89,15 +89,15 @@ std::vector<double> to_vector(const Tensor& x) {
   return values;
 }
 
-std::string said(const nn::GenerateOptions& o) {
+std::string said(const lm::GenerateOptions& o) {
   return "temperature " + std::to_string(o.temperature) + ", top_k " +
          std::to_string(o.top_k.value_or(0)) + ", top_p " + std::to_string(o.top_p) + ", min_p " +
          std::to_string(o.min_p);
 }
 
-void check_probabilities(const Tensor& logits, const nn::GenerateOptions& options) {
+void check_probabilities(const Tensor& logits, const lm::GenerateOptions& options) {
   INFO(said(options));
-  const Tensor p = nn::next_token_probabilities(logits, options);
+  const Tensor p = lm::next_token_probabilities(logits, options);
   REQUIRE(p.shape() == logits.shape());
   const std::int64_t V = logits.size(-1);
   for (std::int64_t row = 0; row < logits.numel() / V; ++row) {
@@ -148,8 +148,8 @@ TEST_CASE("The probabilities of the next token are those of plain loops", "[samp
 TEST_CASE("The filters act in the documented order", "[sampling]") {
   // Probabilities 1/2, 1/4, 1/8, 1/8.
   const Tensor logits = log(Tensor(std::vector<float>{0.5F, 0.25F, 0.125F, 0.125F}));
-  const auto p = [&](const nn::GenerateOptions& options) {
-    return to_vector(nn::next_token_probabilities(logits, options));
+  const auto p = [&](const lm::GenerateOptions& options) {
+    return to_vector(lm::next_token_probabilities(logits, options));
   };
   const auto check = [](const std::vector<double>& found, const std::vector<double>& expected) {
     REQUIRE(found.size() == expected.size());
@@ -174,30 +174,30 @@ TEST_CASE("Probabilities of extreme temperatures and logits", "[sampling]") {
   const std::vector<double> first = {0, 1, 0, 0};
   // If float32 cannot hold the quotients, the limit counts.
   for (const double temperature : {0.0, 1e-300, 1e-38})
-    CHECK(to_vector(nn::next_token_probabilities(logits, {.temperature = temperature})) == first);
+    CHECK(to_vector(lm::next_token_probabilities(logits, {.temperature = temperature})) == first);
   for (const double temperature : {1e30, 1e300})
-    CHECK(to_vector(nn::next_token_probabilities(logits, {.temperature = temperature})) ==
+    CHECK(to_vector(lm::next_token_probabilities(logits, {.temperature = temperature})) ==
           std::vector<double>(4, 0.25));
   const Tensor negative(std::vector<float>{-3e38F, -1e38F});
-  CHECK(to_vector(nn::next_token_probabilities(negative, {.temperature = 0.1})) ==
+  CHECK(to_vector(lm::next_token_probabilities(negative, {.temperature = 0.1})) ==
         std::vector<double>{0, 1});
-  CHECK(to_vector(nn::next_token_probabilities(Tensor(std::vector<float>{5}))) ==
+  CHECK(to_vector(lm::next_token_probabilities(Tensor(std::vector<float>{5}))) ==
         std::vector<double>{1});
   // Many equal ones, whose sum reaches 1 before the last: top_p = 1 keeps them all.
-  const Tensor p = nn::next_token_probabilities(zeros({30000}));
+  const Tensor p = lm::next_token_probabilities(zeros({30000}));
   CHECK(p.min().item() > 0);
   const Tensor wide = zeros({2, 3}, DType::float64);
-  CHECK(nn::next_token_probabilities(wide).dtype() == DType::float32);
+  CHECK(lm::next_token_probabilities(wide).dtype() == DType::float32);
   Tensor trained = randn({2, 3});
   trained.requires_grad_();
-  CHECK_FALSE(nn::next_token_probabilities(trained).requires_grad());
+  CHECK_FALSE(lm::next_token_probabilities(trained).requires_grad());
 }
 
 TEST_CASE("Options and logits that give no distribution", "[sampling]") {
   const Tensor logits = zeros({3});
-  const auto refused = [&](const nn::GenerateOptions& options, const std::string& says) {
-    CHECK_THROWS_WITH(nn::next_token_probabilities(logits, options), ContainsSubstring(says));
-    const nn::GPT model({.block_size = 2, .vocab_size = 3, .n_layer = 1, .n_head = 1, .n_embd = 2});
+  const auto refused = [&](const lm::GenerateOptions& options, const std::string& says) {
+    CHECK_THROWS_WITH(lm::next_token_probabilities(logits, options), ContainsSubstring(says));
+    const lm::GPT model({.block_size = 2, .vocab_size = 3, .n_layer = 1, .n_head = 1, .n_embd = 2});
     Generator generator(1);
     CHECK_THROWS_AS(model.generate({{1}}, 0, generator, options), ValueError);
   };
@@ -212,20 +212,20 @@ TEST_CASE("Options and logits that give no distribution", "[sampling]") {
     refused({.min_p = min_p}, "it must be from 0 to 1");
   // Numbers that float32 cannot hold still count.
   const Tensor wide(std::vector<double>{1e300, 1e300, -1e308});
-  CHECK(numbers(nn::next_token_probabilities(wide)) == std::vector<double>{0.5, 0.5, 0});
+  CHECK(numbers(lm::next_token_probabilities(wide)) == std::vector<double>{0.5, 0.5, 0});
   CHECK(numbers(
-            nn::next_token_probabilities(wide, {.temperature = 1e-9, .top_k = 2, .min_p = 0.1})) ==
+            lm::next_token_probabilities(wide, {.temperature = 1e-9, .top_k = 2, .min_p = 0.1})) ==
         std::vector<double>{0.5, 0.5, 0});
   for (const double bad : {nan, infinity, -infinity})
-    CHECK_THROWS_WITH(nn::next_token_probabilities(full({3}, bad)),
+    CHECK_THROWS_WITH(lm::next_token_probabilities(full({3}, bad)),
                       ContainsSubstring("logits are not finite"));
-  CHECK_THROWS_WITH(nn::next_token_probabilities(zeros({2, 0})), ContainsSubstring("(2, 0)"));
-  CHECK_THROWS_AS(nn::next_token_probabilities(full({}, 1)), ShapeError);
+  CHECK_THROWS_WITH(lm::next_token_probabilities(zeros({2, 0})), ContainsSubstring("(2, 0)"));
+  CHECK_THROWS_AS(lm::next_token_probabilities(full({}, 1)), ShapeError);
 }
 
 TEST_CASE("Draws have the distribution that they are said to have", "[sampling][generate]") {
   manual_seed(11);
-  nn::GPT model({.block_size = 4, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
+  lm::GPT model({.block_size = 4, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
   for (Tensor p : nn::parameters(model))
     p.copy_(p * 5);  // far from uniform
   constexpr std::size_t draws = 4000;
@@ -235,7 +235,7 @@ TEST_CASE("Draws have the distribution that they are said to have", "[sampling][
   const Indices prompt(std::move(ids));
   const NoGrad no_grad;
   const std::vector<double> logits = to_vector(model.last_logits({{1, 2}}));
-  for (const nn::GenerateOptions& options : std::vector<nn::GenerateOptions>{
+  for (const lm::GenerateOptions& options : std::vector<lm::GenerateOptions>{
            {},
            {.temperature = 1.5},
            {.top_k = 4},
@@ -256,7 +256,7 @@ TEST_CASE("Draws have the distribution that they are said to have", "[sampling][
     const ChiSquared fits = chi_squared(counts, p);
     CHECK(fits.statistic < fits.critical);
     // The test is sensitive: a temperature that is half as high again fails it.
-    nn::GenerateOptions other = options;
+    lm::GenerateOptions other = options;
     other.temperature *= 1.5;
     const ChiSquared misfits = chi_squared(counts, by_plain_loops(logits, other));
     CHECK(misfits.statistic > misfits.critical);
@@ -265,7 +265,7 @@ TEST_CASE("Draws have the distribution that they are said to have", "[sampling][
 
 TEST_CASE("Generation ends where it is told to", "[generate]") {
   manual_seed(11);
-  const nn::GPT model({.block_size = 4, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
+  const lm::GPT model({.block_size = 4, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
   Generator one(3), two(3);
   std::size_t steps = 0;
   const Indices ended = model.generate({{1}, {2}}, 30, one, {.stop = [&] { return ++steps == 6; }});
@@ -277,7 +277,7 @@ TEST_CASE("Generation ends where it is told to", "[generate]") {
 
 TEST_CASE("A function changes the logits before each draw", "[generate]") {
   manual_seed(11);
-  const nn::GPT model({.block_size = 9, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
+  const lm::GPT model({.block_size = 9, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
   Generator generator(3);
   std::vector<Shape> tokens, logits;
   const auto none_but_5 = [&](const Indices& before, const Tensor& x) {
@@ -322,28 +322,28 @@ TEST_CASE("Tokens that have occurred are penalised, and n-grams excluded", "[sam
   constexpr double never = -std::numeric_limits<double>::infinity();
   const Indices tokens{{1, 2, 1, 2, 1}, {3, 0, 0, 0, 3}};
   const Tensor logits = tensor({{0.5, -1., 2., 3.}, {4., 1., 1., -8.}});
-  CHECK(numbers(nn::repetition_penalty(2)(tokens, logits)) ==
+  CHECK(numbers(lm::repetition_penalty(2)(tokens, logits)) ==
         std::vector<double>{0.5, -2, 1, 3, 2, 1, 1, -16});
-  CHECK(numbers(nn::no_repeat_ngram(1)(tokens, logits)) ==
+  CHECK(numbers(lm::no_repeat_ngram(1)(tokens, logits)) ==
         std::vector<double>{0.5, never, never, 3, never, 1, 1, never});
-  CHECK(numbers(nn::no_repeat_ngram(2)(tokens, logits)) ==
+  CHECK(numbers(lm::no_repeat_ngram(2)(tokens, logits)) ==
         std::vector<double>{0.5, -1, never, 3, never, 1, 1, -8});
-  CHECK(numbers(nn::no_repeat_ngram(3)(tokens, logits)) ==
+  CHECK(numbers(lm::no_repeat_ngram(3)(tokens, logits)) ==
         std::vector<double>{0.5, -1, never, 3, 4, 1, 1, -8});
-  CHECK(numbers(nn::no_repeat_ngram(6)(tokens, logits)) == numbers(logits));
+  CHECK(numbers(lm::no_repeat_ngram(6)(tokens, logits)) == numbers(logits));
   for (const double bad : {0.0, -1.0, never, -never, never - never})
-    CHECK_THROWS_WITH(nn::repetition_penalty(bad), ContainsSubstring("not positive and finite"));
-  CHECK_THROWS_WITH(nn::no_repeat_ngram(0), ContainsSubstring("n is 0"));
-  CHECK_THROWS_WITH(nn::no_repeat_ngram(2)({{4}, {0}}, logits), ContainsSubstring("id 4 of 4"));
-  CHECK_THROWS_AS(nn::no_repeat_ngram(2)({{1}}, logits), ShapeError);
-  CHECK(numbers(nn::next_token_probabilities(tensor({0., never, 0.}))) ==
+    CHECK_THROWS_WITH(lm::repetition_penalty(bad), ContainsSubstring("not positive and finite"));
+  CHECK_THROWS_WITH(lm::no_repeat_ngram(0), ContainsSubstring("n is 0"));
+  CHECK_THROWS_WITH(lm::no_repeat_ngram(2)({{4}, {0}}, logits), ContainsSubstring("id 4 of 4"));
+  CHECK_THROWS_AS(lm::no_repeat_ngram(2)({{1}}, logits), ShapeError);
+  CHECK(numbers(lm::next_token_probabilities(tensor({0., never, 0.}))) ==
         std::vector<double>{0.5, 0, 0.5});
 }
 
 TEST_CASE("A sequence ends at eos_token_id, with a cache and without", "[generate][cache]") {
   for (const Size block_size : {4, 64}) {
     manual_seed(11);
-    const nn::GPT model(
+    const lm::GPT model(
         {.block_size = block_size, .vocab_size = 8, .n_layer = 1, .n_head = 1, .n_embd = 8});
     const std::vector<std::int64_t> ends = {6, 2};
     Generator one(3), two(3);

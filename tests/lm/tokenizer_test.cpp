@@ -2,9 +2,9 @@
 
 #include <string>
 #include <vector>
-#include <xgrad/lm/byte_pairs.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/io/json.hpp>
+#include <xgrad/lm/byte_pairs.hpp>
 #include <xgrad/lm/tokenizer.hpp>
 
 #include "helpers/catch.hpp"
@@ -13,15 +13,15 @@
 #include "helpers/temporary_folder.hpp"
 
 using namespace xgrad;
-using text::BytePairs;
-using text::PatternSplit;
+using lm::BytePairs;
+using lm::PatternSplit;
 
 namespace {
 
 /// 256 bytes, "ab" (256), " ab" (257), " b" (258), "<|endoftext|>" (259).
 BytePairs small_vocabulary() { return BytePairs::learn("ab ab ab abc b", 260, {"<|endoftext|>"}); }
 
-std::string small_tokenizer() { return io::format_json(io::tokenizer_json(small_vocabulary())); }
+std::string small_tokenizer() { return io::format_json(lm::tokenizer_json(small_vocabulary())); }
 
 /// A text with one part replaced.
 std::string with_change(std::string text, const std::string& from, const std::string& to) {
@@ -48,12 +48,12 @@ TEST_CASE("a learned vocabulary is read again from tokenizer.json", "[tokenizer]
       parts.nfc = parts.ignore_merges = on;
       parts.added[1].special = parts.added[1].normalized = on;
       const BytePairs v(parts);
-      io::write_tokenizer(path, v);
-      CHECK(io::read_tokenizer(path) == v);
-      CHECK(io::tokenizer_of(io::tokenizer_json(v), "a checkpoint") == v);
+      lm::write_tokenizer(path, v);
+      CHECK(lm::read_tokenizer(path) == v);
+      CHECK(lm::tokenizer_of(lm::tokenizer_json(v), "a checkpoint") == v);
     }
   CHECK(folder.count() == 1);
-  CHECK_FALSE(small_vocabulary() == io::read_tokenizer(path));
+  CHECK_FALSE(small_vocabulary() == lm::read_tokenizer(path));
 }
 
 TEST_CASE("a tokenizer.json is written as HuggingFace's tokenizers read it", "[tokenizer]") {
@@ -71,14 +71,14 @@ TEST_CASE("a tokenizer.json is written as HuggingFace's tokenizers read it", "[t
   // An added token before others keeps its place.
   auto parts = small_vocabulary().parts();
   parts.tokens.emplace_back("xyz");
-  CHECK_THAT(io::format_json(io::tokenizer_json(BytePairs(parts))),
+  CHECK_THAT(io::format_json(lm::tokenizer_json(BytePairs(parts))),
              ContainsSubstring(R"("<|endoftext|>":259,"xyz":260})"));
 }
 
 TEST_CASE("other ways to write the same tokenizer.json", "[tokenizer]") {
   const std::string text = small_tokenizer();
   const auto read = [](const std::string& json) {
-    return io::tokenizer_of(io::parse_json(json, 0, 9), "a text");
+    return lm::tokenizer_of(io::parse_json(json, 0, 9), "a text");
   };
   CHECK(read(with_change(text, R"("a b")", R"(["a","b"])")) == small_vocabulary());
   CHECK(read(with_change(text, byte_level,
@@ -111,12 +111,12 @@ TEST_CASE("an added token that the vocabulary has, too, keeps its place in it", 
     text = with_change(text, R"("added_tokens":[)",
                        R"("added_tokens":[{"content":")" + std::string(content) + R"(","id":)" +
                            std::to_string(of) + R"(,"special":true,"normalized":false},)");
-  const BytePairs v = io::tokenizer_of(io::parse_json(text, 0, 9), "a text");
+  const BytePairs v = lm::tokenizer_of(io::parse_json(text, 0, 9), "a text");
   for (const std::string plain : {"\u017E\u0142\u00C5", "ab abab", "!a!", "<|endoftext|>"})
     CHECK(v.encode(plain) == small_vocabulary().encode(plain));
-  CHECK(v.encode("\u00C5\u017E", text::SpecialTokens::recognised) ==
-        text::Ids{id("\u017E"), id("\u017E"), small_vocabulary().encode("\u017E")[1]});
-  CHECK(io::tokenizer_of(io::tokenizer_json(v), "again") == v);
+  CHECK(v.encode("\u00C5\u017E", lm::SpecialTokens::recognised) ==
+        lm::Ids{id("\u017E"), id("\u017E"), small_vocabulary().encode("\u017E")[1]});
+  CHECK(lm::tokenizer_of(lm::tokenizer_json(v), "again") == v);
   CHECK(v.parts().tokens == small_vocabulary().parts().tokens);
 }
 
@@ -147,11 +147,11 @@ std::string llama_tokenizer(std::size_t i) {
   return io::format_json(tokenizer);
 }
 
-text::Ids ids_of(const io::Json& json, const char* key) {
+lm::Ids ids_of(const io::Json& json, const char* key) {
   std::vector<std::int64_t> ids;
   for (const io::Json& id : *json.find<io::JsonArray>(key))
     ids.push_back(static_cast<std::int64_t>(*id.as<std::uint64_t>()));
-  return text::Ids(ids);
+  return lm::Ids(ids);
 }
 
 }  // namespace
@@ -160,13 +160,13 @@ TEST_CASE("tokenizers of characters give HuggingFace's ids", "[tokenizer]") {
   const auto& cases = *llama_golden().find<io::JsonArray>("cases");
   REQUIRE(cases.size() == 17);
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    const BytePairs v = io::tokenizer_of(io::parse_json(llama_tokenizer(i), 0, 16), "a case");
+    const BytePairs v = lm::tokenizer_of(io::parse_json(llama_tokenizer(i), 0, 16), "a case");
     INFO(io::format_json(*cases[i].find("tokenizer")));
-    CHECK(io::tokenizer_of(io::tokenizer_json(v), "its own") == v);
+    CHECK(lm::tokenizer_of(lm::tokenizer_json(v), "its own") == v);
     for (const io::Json& expected : *cases[i].find<io::JsonArray>("texts")) {
       const auto& text = *expected.find<std::string>("text");
       INFO(io::format_json(expected));
-      const text::Ids ids = v.encode(text, text::SpecialTokens::recognised);
+      const lm::Ids ids = v.encode(text, lm::SpecialTokens::recognised);
       CHECK(ids == ids_of(expected, "ids"));
       CHECK(v.encode(text) == ids_of(expected, "plain"));
       CHECK(v.decode(ids) == *expected.find<std::string>("decoded"));
@@ -175,8 +175,8 @@ TEST_CASE("tokenizers of characters give HuggingFace's ids", "[tokenizer]") {
 }
 
 TEST_CASE("a token of characters is printed with spaces, and its bytes", "[tokenizer]") {
-  const BytePairs v = io::tokenizer_of(io::parse_json(llama_tokenizer(0), 0, 16), "a case");
-  const text::Ids ids = v.encode("the the\u4E2D");
+  const BytePairs v = lm::tokenizer_of(io::parse_json(llama_tokenizer(0), 0, 16), "a case");
+  const lm::Ids ids = v.encode("the the\u4E2D");
   std::string all;
   for (std::size_t i = 0; i < ids.size(); ++i)
     all += v.bytes(ids[i]);
@@ -188,10 +188,10 @@ TEST_CASE("a token of characters is printed with spaces, and its bytes", "[token
 TEST_CASE("bytes without tokens are given with their places", "[tokenizer]") {
   using Places = std::vector<std::pair<std::size_t, std::size_t>>;
   const auto unknown = [](std::size_t i, const std::string& text) {
-    std::vector<text::UnknownBytes> all;
-    const BytePairs v = io::tokenizer_of(io::parse_json(llama_tokenizer(i), 0, 16), "a case");
-    const text::Ids ids = v.encode(text, text::SpecialTokens::recognised, &all);
-    CHECK(ids == v.encode(text, text::SpecialTokens::recognised));
+    std::vector<lm::UnknownBytes> all;
+    const BytePairs v = lm::tokenizer_of(io::parse_json(llama_tokenizer(i), 0, 16), "a case");
+    const lm::Ids ids = v.encode(text, lm::SpecialTokens::recognised, &all);
+    CHECK(ids == v.encode(text, lm::SpecialTokens::recognised));
     const auto unk = v.parts().characters->unk;
     Places places;
     for (const auto& [at, bytes] : all) {
@@ -209,17 +209,17 @@ TEST_CASE("bytes without tokens are given with their places", "[tokenizer]") {
 }
 
 TEST_CASE("characters become a tokenizer.json, and come back", "[tokenizer]") {
-  const auto characters = text::Characters::of(
+  const auto characters = lm::Characters::of(
       U"\n\t\"'\\ ab\u0301\u00E9\u2581\u4E2D\u200D\uFEFF\U0001F600<" + std::u32string(1, 0));
-  const io::Json json = io::tokenizer_json(characters);
+  const io::Json json = lm::tokenizer_json(characters);
   const std::string text = io::format_json(json);
   check_contains(text, {R"("added_tokens":[],"normalizer":null,"pre_tokenizer":null,)",
                         R"("decoder":{"type":"Fuse"},"model":{"type":"BPE",)",
                         R"("unk_token":null,"vocab":{"\u0000":0,"\t":1,"\n":2," ":3,"\"":4,)",
                         "\"\U0001F600\":16},\"merges\":[]}}"});
-  const BytePairs read = io::tokenizer_of(io::parse_json(text, 0, 9), "a text");
-  REQUIRE(io::characters_of(read));
-  CHECK(*io::characters_of(read) == characters);
+  const BytePairs read = lm::tokenizer_of(io::parse_json(text, 0, 9), "a text");
+  REQUIRE(lm::characters_of(read));
+  CHECK(*lm::characters_of(read) == characters);
   for (std::int64_t id = 0; id < 17; ++id)
     CHECK(read.bytes(id) == characters.decode({id}));
   // Whatever more a tokenizer has, it is none of characters alone.
@@ -233,12 +233,12 @@ TEST_CASE("characters become a tokenizer.json, and come back", "[tokenizer]") {
     std::string changed = with_change(text, from, to);
     if (from.starts_with("\"merges"))
       changed = with_change(changed, R"("<":)", R"("ab":)");
-    CHECK_FALSE(io::characters_of(io::tokenizer_of(io::parse_json(changed, 0, 9), "a text")));
+    CHECK_FALSE(lm::characters_of(lm::tokenizer_of(io::parse_json(changed, 0, 9), "a text")));
   }
-  CHECK_FALSE(io::characters_of(small_vocabulary()));
+  CHECK_FALSE(lm::characters_of(small_vocabulary()));
   // Without Fuse, HuggingFace's tokenizers put spaces between tokens.
   CHECK_THAT(message_of<FileError>([&] {
-               io::tokenizer_of(
+               lm::tokenizer_of(
                    io::parse_json(with_change(text, R"({"type":"Fuse"})", "null"), 0, 9), "FILE");
              }),
              ContainsSubstring("the pre_tokenizer null does not end with ByteLevel"));
@@ -252,27 +252,27 @@ TEST_CASE("GPT-2's two files are read", "[tokenizer]") {
   const std::string tokens = text.substr(begin, text.find("},\"merges\"") - begin);
   write_bytes(vocab, tokens + R"(,"<|endoftext|>":259})");
   write_bytes(merges, "#version: 0.2\na b\n\u0120 ab\n\u0120 b\n");
-  CHECK(io::read_tokenizer(vocab, merges) == small_vocabulary());
+  CHECK(lm::read_tokenizer(vocab, merges) == small_vocabulary());
   write_bytes(merges, "#version: 0.2\r\na b\r\n\u0120 ab\r\n\u0120 b\r\n");
-  CHECK(io::read_tokenizer(vocab, merges) == small_vocabulary());
+  CHECK(lm::read_tokenizer(vocab, merges) == small_vocabulary());
 
   write_bytes(merges, "#version: 0.2\na b\n\nab\n");
-  CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(vocab, merges); }),
+  CHECK_THAT(message_of<FileError>([&] { lm::read_tokenizer(vocab, merges); }),
              ContainsSubstring("merges.txt: line 4, 'ab', is not two tokens"));
   write_bytes(merges, "a q\n");
-  CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(vocab, merges); }),
+  CHECK_THAT(message_of<FileError>([&] { lm::read_tokenizer(vocab, merges); }),
              ContainsSubstring("merge 0 joins 'a'"));
   write_bytes(vocab, "[]");
-  CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(vocab, merges); }),
+  CHECK_THAT(message_of<FileError>([&] { lm::read_tokenizer(vocab, merges); }),
              ContainsSubstring("the vocabulary is not an object"));
-  CHECK_THROWS_AS(io::read_tokenizer(vocab, folder / "none"), FileError);
+  CHECK_THROWS_AS(lm::read_tokenizer(vocab, folder / "none"), FileError);
 }
 
 TEST_CASE("tokens that a tokenizer.json adds around a text", "[tokenizer]") {
   const auto of = [](const std::string& processor) {
     const std::string json = with_change(small_tokenizer(), R"("post_processor":null)",
                                          R"("post_processor":)" + processor);
-    return io::text_template(io::parse_json(json, 0, 16), small_vocabulary(), "FILE");
+    return lm::text_template(io::parse_json(json, 0, 16), small_vocabulary(), "FILE");
   };
   const std::string A = R"({"Sequence":{"id":"A","type_id":0}})",
                     S = R"({"SpecialToken":{"id":"S","type_id":0}})";
@@ -333,10 +333,10 @@ TEST_CASE("unsupported settings of a tokenizer of characters are rejected", "[to
            {R"("fuse_unk":true)", R"("fuse_unk":"yes")", R"(fuse_unk "yes" is not supported)"}}) {
     INFO(to);
     const io::Json json = io::parse_json(with_change(llama, from, to), 0, 16);
-    check_contains(message_of<FileError>([&] { io::tokenizer_of(json, "FILE"); }),
+    check_contains(message_of<FileError>([&] { lm::tokenizer_of(json, "FILE"); }),
                    {"FILE: ", says});
   }
-  auto parts = io::tokenizer_of(io::parse_json(llama, 0, 16), "").parts();
+  auto parts = lm::tokenizer_of(io::parse_json(llama, 0, 16), "").parts();
   const auto refused = [&](const auto& change, const std::string& says) {
     auto changed = parts;
     change(changed);
@@ -413,23 +413,23 @@ TEST_CASE("an unsupported tokenizer.json is rejected, and the reason named", "[t
     INFO(to);
     write_bytes(path, with_change(small_tokenizer(), from, to));
     if (message.empty())
-      CHECK_NOTHROW(io::read_tokenizer(path));
+      CHECK_NOTHROW(lm::read_tokenizer(path));
     else
-      check_contains(message_of<FileError>([&] { io::read_tokenizer(path); }), {path, message});
+      check_contains(message_of<FileError>([&] { lm::read_tokenizer(path); }), {path, message});
   }
   // If a byte has no token, an unk_token would replace it.
   write_bytes(path, with_change(with_change(small_tokenizer(), R"("!":0)", R"("no":0)"),
                                 R"("type":"BPE")", R"("type":"BPE","unk_token":"a")"));
-  CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(path); }),
+  CHECK_THAT(message_of<FileError>([&] { lm::read_tokenizer(path); }),
              ContainsSubstring(R"(unk_token "a" is not supported; null is)"));
   for (const std::string text : {"", "null", "[1]", "{}", "{\"model\":3}"}) {
     write_bytes(path, text);
-    CHECK_THAT(message_of<FileError>([&] { io::read_tokenizer(path); }), StartsWith(path + ": "));
+    CHECK_THAT(message_of<FileError>([&] { lm::read_tokenizer(path); }), StartsWith(path + ": "));
   }
   // Cut off anywhere.
   const std::string whole = small_tokenizer();
   for (std::size_t n = 0; n < whole.size(); n += 97) {
     write_bytes(path, whole.substr(0, n));
-    CHECK_THROWS_AS(io::read_tokenizer(path), FileError);
+    CHECK_THROWS_AS(lm::read_tokenizer(path), FileError);
   }
 }

@@ -12,8 +12,8 @@ using namespace xgrad;
 
 namespace {
 
-nn::GPT small_gpt(Size n_layer, bool bias) {
-  nn::GPT model({.block_size = 8,
+lm::GPT small_gpt(Size n_layer, bool bias) {
+  lm::GPT model({.block_size = 8,
                  .vocab_size = 11,
                  .n_layer = n_layer,
                  .n_head = 2,
@@ -27,13 +27,13 @@ nn::GPT small_gpt(Size n_layer, bool bias) {
 
 TEST_CASE("weights: a GPT gives PyTorch's outputs with PyTorch's state dict", "[golden]") {
   const auto& [tensors, ids, metadata] = outputs();
-  nn::GPT gpt = small_gpt(2, true);
+  lm::GPT gpt = small_gpt(2, true);
   io::load(gpt, golden_weights("gpt"));
   check_close(gpt(ids.at("gpt.in0")), tensors.at("gpt.out0"));
   // Wider: the same values, exactly.
   nn::to(gpt, DType::float64);
   const std::vector<double> values = values_of(nn::state_dict(gpt));
-  nn::GPT wide = small_gpt(2, true);
+  lm::GPT wide = small_gpt(2, true);
   nn::to(wide, DType::float64);
   CHECK(io::load(wide, golden_weights("gpt")) == "F32 -> float64 (28 tensors)");
   CHECK(values_of(nn::state_dict(wide)) == values);
@@ -46,7 +46,7 @@ TEST_CASE("weights: F64, F16 and BF16 become float32, and the conversion is stat
                                     {"gpt_f16", "F16"},
                                     {"gpt_bf16", "BF16"}}) {
     INFO(name);
-    nn::GPT model = small_gpt(1, false);
+    lm::GPT model = small_gpt(1, false);
     CHECK(io::load(model, golden_weights(name)) == dtype + " -> float32 (9 tensors)");
     CHECK(values_of({{"", model.wpe->weight}}) == values_of({{"", tensors.at(name + ".wpe")}}));
     check_close(model(ids.at("gpt.in0")), tensors.at(name + ".out0"));
@@ -56,7 +56,7 @@ TEST_CASE("weights: F64, F16 and BF16 become float32, and the conversion is stat
 TEST_CASE("weights: one error lists all that is wrong with a file, and nothing is loaded") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
-  nn::GPT model = small_gpt(2, true);
+  lm::GPT model = small_gpt(2, true);
   io::TensorFile file = io::load_safetensors(golden_weights("gpt"));
   file.tensors.erase("transformer.h.1.ln_1.bias");
   file.tensors.erase("transformer.ln_f.weight");
@@ -80,7 +80,7 @@ TEST_CASE("weights: one error lists all that is wrong with a file, and nothing i
 TEST_CASE("weights: a tied weight under either name, or under both") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
-  nn::GPT expected = small_gpt(2, true);
+  lm::GPT expected = small_gpt(2, true);
   io::load(expected, golden_weights("gpt"));
   const std::vector<double> values = values_of(nn::state_dict(expected));
 
@@ -90,12 +90,12 @@ TEST_CASE("weights: a tied weight under either name, or under both") {
   CHECK(file.tensors.count("lm_head.weight") == 0);
   file.tensors["lm_head.weight"] = file.tensors.at("transformer.wte.weight").clone();
   io::save_safetensors(path, file);
-  nn::GPT both = small_gpt(2, true);
+  lm::GPT both = small_gpt(2, true);
   io::load(both, path);
   CHECK(values_of(nn::state_dict(both)) == values);
   file.tensors.erase("transformer.wte.weight");
   io::save_safetensors(path, file);
-  nn::GPT other = small_gpt(2, true);
+  lm::GPT other = small_gpt(2, true);
   io::load(other, path);
   CHECK(values_of(nn::state_dict(other)) == values);
   CHECK(other.lm_head.weight.handle() == other.wte.weight.handle());

@@ -31,13 +31,13 @@ Tensor looks_at(std::size_t T, double w, const F& key) {
 
 std::map<std::string, double> scores(const Tensor& weights) {
   std::map<std::string, double> result;
-  for (const auto& p : pages::head_patterns(weights))
+  for (const auto& p : viz::head_patterns(weights))
     result[p.name] = p.score;
   return result;
 }
 
 std::string best(const Tensor& weights) {
-  const auto patterns = pages::head_patterns(weights);
+  const auto patterns = viz::head_patterns(weights);
   return patterns.empty() || patterns[0].score < 0.5 ? "no clear pattern" : patterns[0].name;
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("labels of heads: no more is said than the numbers hold", "[pages]") {
   CHECK(best(looks_at(12, 0.4, previous)) == "no clear pattern");
   CHECK(best(looks_at(4, 1, previous)) == "no clear pattern");  // three queries have a choice
   CHECK(scores(looks_at(4, 1, [](std::size_t) { return 0; })).count("first position") == 0);
-  CHECK(pages::head_patterns(looks_at(1, 1, previous)).empty());
+  CHECK(viz::head_patterns(looks_at(1, 1, previous)).empty());
   CHECK(best(looks_at(12, 1, [](std::size_t i) { return i * 7 % (i + 1); })) == "no clear pattern");
   CHECK(scores(softmax(normal({5, 8}, 1), -1)).size() == 1);  // keys that are not the queries
 }
@@ -86,25 +86,25 @@ TEST_CASE("attention page: the file's contents", "[pages]") {
   const Tensor q = normal({5, 4}, 1).requires_grad_(), v = normal({5, 3}, 2);
   const auto loss = [&] { return sum(scaled_dot_product_attention(q, q, v, {.is_causal = true})); };
   const std::vector<std::string> tokens{"</script>", "\"", "\xff", "e\u0301", "\u05d0"};
-  pages::AttentionOptions options{.title = "<b>", .tokens = tokens};
-  pages::write_attention_html(path, loss, options);
+  viz::AttentionOptions options{.title = "<b>", .tokens = tokens};
+  viz::write_attention_html(path, loss, options);
   const std::string html = read_bytes(path);
   const auto has = [&](const char* text) { return html.find(text) != std::string::npos; };
   CHECK_FALSE(has("<b>"));
   CHECK(has("\\u003c/script>"));
   CHECK(has("<noscript>"));
-  const auto run = pages::trace_attention(loss, options);
-  const auto refused = [&](const pages::AttentionRun& one, const char* why) {
-    CHECK_THAT(message_of<ValueError>([&] { pages::write_attention_html(path, one, options); }),
+  const auto run = viz::trace_attention(loss, options);
+  const auto refused = [&](const viz::AttentionRun& one, const char* why) {
+    CHECK_THAT(message_of<ValueError>([&] { viz::write_attention_html(path, one, options); }),
                ContainsSubstring(why));
     CHECK(read_bytes(path) == html);
   };
   refused({}, "the run has no layers");
   options.max_bytes = 1000;
   refused(run, "above .max_bytes (0.0 MB): fewer tokens, layers or heads");
-  CHECK_THROWS_AS(pages::write_attention_html(path, run, options), pages::PageTooLarge);
+  CHECK_THROWS_AS(viz::write_attention_html(path, run, options), viz::PageTooLarge);
   options.max_bytes = 1 << 20;
-  CHECK_THROWS_AS(pages::write_attention_html(folder / "page.txt", run, options), ValueError);
+  CHECK_THROWS_AS(viz::write_attention_html(folder / "page.txt", run, options), ValueError);
 }
 
 // For tests/viz/attention.py: a user's model with keys that are not the queries, a bias, a key
@@ -117,21 +117,21 @@ TEST_CASE("attention page: writes own.html", "[.attention-page]") {
     set_element(bias, 2 * 7 + i, -inf);
   for (std::size_t i = 0; i < 5; ++i)
     set_element(bias, i * 7 + 4, -inf);
-  pages::write_attention_html("own.html",
-                              [&] {
-                                const Tensor a = scaled_dot_product_attention(q, k, v, bias);
-                                const Scope scope("squares");
-                                const Tensor scores = matmul(q, transpose(k, -2, -1));
-                                return sum((a + matmul(softmax(scores * scores, -1), v)) * w);
-                              },
-                              {.title = "A model of one's own",
-                               .about = "<script>throw new Error('read as HTML')</script>",
-                               .keys = {"k0", "</script>", "k2", "k3", "k4", "k5", "k6"},
-                               .item = 1,
-                               .position = 1});
+  viz::write_attention_html("own.html",
+                            [&] {
+                              const Tensor a = scaled_dot_product_attention(q, k, v, bias);
+                              const Scope scope("squares");
+                              const Tensor scores = matmul(q, transpose(k, -2, -1));
+                              return sum((a + matmul(softmax(scores * scores, -1), v)) * w);
+                            },
+                            {.title = "A model of one's own",
+                             .about = "<script>throw new Error('read as HTML')</script>",
+                             .keys = {"k0", "</script>", "k2", "k3", "k4", "k5", "k6"},
+                             .item = 1,
+                             .position = 1});
   // As many keys as queries; without the first head the loss is not finite.
   const Tensor p = narrow(k, -2, 0, 5);
-  pages::write_attention_html(
+  viz::write_attention_html(
       "across.html",
       [&] {
         const Tensor a = softmax(matmul(q, transpose(p, -2, -1)), -1);
@@ -141,7 +141,7 @@ TEST_CASE("attention page: writes own.html", "[.attention-page]") {
       },
       {.tokens = {"a", "b", "c", "d", "e"}, .keys = {"v", "w", "x", "y", "z"}});
   // Weights that are named: those of both signs, and after them a softmax.
-  pages::write_attention_html(
+  viz::write_attention_html(
       "named.html",
       [&] {
         const Tensor scores = masked_fill(matmul(q, transpose(p, -2, -1)), nn::future(5, 5), -inf);

@@ -4,8 +4,8 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/nn/attention.hpp>
 #include <xgrad/lm/gpt.hpp>
+#include <xgrad/nn/attention.hpp>
 #include <xgrad/nn/module.hpp>
 #include <xgrad/viz/attention.hpp>
 
@@ -14,7 +14,7 @@
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
-using pages::trace_attention;
+using viz::trace_attention;
 
 namespace {
 
@@ -28,7 +28,7 @@ void check_same(const Tensor& a, const Tensor& b, double tolerance = 1e-10) {
 double largest(const Tensor& x) { return amax(abs(x), {-1, -2, -3}).item(); }
 
 /// The page's scores must equal the run's.
-void check_scores(const pages::AttentionLayer& layer) {
+void check_scores(const viz::AttentionLayer& layer) {
   REQUIRE(layer.q.defined());
   Tensor scores = matmul(layer.q, transpose(layer.k, -2, -1)) * layer.scale;
   if (layer.bias.defined())
@@ -48,9 +48,9 @@ void check_scores(const pages::AttentionLayer& layer) {
   check_same(ag - layer.weights * sum(ag, {-1}, true), layer.score_gradient);
 }
 
-nn::GPT small_gpt(double dropout = 0) {
+lm::GPT small_gpt(double dropout = 0) {
   manual_seed(5);
-  nn::GPT model({.block_size = 8,
+  lm::GPT model({.block_size = 8,
                  .vocab_size = 7,
                  .n_layer = 2,
                  .n_head = 3,
@@ -67,7 +67,7 @@ const Indices next_ids{{2, 3, 4, 1, 2, 0}, {5, 4, 3, 2, 1, 6}};
 }  // namespace
 
 TEST_CASE("attention page: a fused op shows its composition's values", "[pages]") {
-  const nn::GPT model = small_gpt();
+  const lm::GPT model = small_gpt();
   const auto loss = [&] { return model.loss(some_ids, next_ids); };
   const auto run = trace_attention(loss, {.item = 1});
   REQUIRE(run.layers.size() == 2);
@@ -137,12 +137,12 @@ TEST_CASE("attention page: gradients agree with differences", "[pages]") {
 }
 
 TEST_CASE("attention page: the loss without a head is that of a model without it", "[pages]") {
-  const nn::GPT model = small_gpt();
+  const lm::GPT model = small_gpt();
   const auto loss = [&] { return model.loss(some_ids, next_ids); };
   const auto run = trace_attention(loss);
   for (std::size_t l = 0; l < 2; ++l)
     for (std::size_t h = 0; h < 3; ++h) {
-      nn::GPT other = nn::clone(model);
+      lm::GPT other = nn::clone(model);
       const Tensor weight = other.h[l].attn.c_proj.weight;  // (12, 12): a head's columns read it
       std::vector<double> values = numbers(weight);
       for (std::size_t i = 0; i < values.size(); ++i)
@@ -157,7 +157,7 @@ TEST_CASE("attention page: the loss without a head is that of a model without it
 
 TEST_CASE("attention page: heads of grouped queries are counted through", "[pages]") {
   manual_seed(5);
-  nn::GPT model(nn::GPTConfig::llama({.block_size = 8,
+  lm::GPT model(lm::GPTConfig::llama({.block_size = 8,
                                       .vocab_size = 7,
                                       .n_layer = 1,
                                       .n_head = 4,
@@ -169,13 +169,13 @@ TEST_CASE("attention page: heads of grouped queries are counted through", "[page
     p.copy_(p.detach() * 8.0);
   const auto run = trace_attention([&] { return model.loss(some_ids, next_ids); }, {.item = 1});
   REQUIRE(run.layers.size() == 1);
-  const pages::AttentionLayer& layer = run.layers[0];
+  const viz::AttentionLayer& layer = run.layers[0];
   check_scores(layer);
   CHECK(layer.weights.shape() == Shape{4, 6, 6});
   CHECK(run.logits.shape() == Shape{6, 7});
   REQUIRE(layer.loss_without.size() == 4);
   for (std::size_t h = 0; h < 4; ++h) {
-    nn::GPT other = nn::clone(model);
+    lm::GPT other = nn::clone(model);
     const Tensor weight = other.h[0].attn.c_proj.weight;
     std::vector<double> values = numbers(weight);
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -187,7 +187,7 @@ TEST_CASE("attention page: heads of grouped queries are counted through", "[page
 }
 
 TEST_CASE("attention page: windows and norms of queries and keys are shown", "[pages]") {
-  for (nn::GPTConfig config : {small_gpt().config, nn::GPTConfig::llama({.block_size = 8,
+  for (lm::GPTConfig config : {small_gpt().config, lm::GPTConfig::llama({.block_size = 8,
                                                    .vocab_size = 7,
                                                    .n_layer = 2,
                                                    .n_head = 4,
@@ -195,11 +195,11 @@ TEST_CASE("attention page: windows and norms of queries and keys are shown", "[p
                                                    .n_kv_head = 2,
                                                    .qk_norm = true})}) {
     config.sliding_window = 3;
-    nn::GPT model(config);
+    lm::GPT model(config);
     nn::to(model, DType::float64);
     const auto run = trace_attention([&] { return model.loss(some_ids, next_ids); }, {.item = 1});
     REQUIRE(run.layers.size() == 2);
-    for (const pages::AttentionLayer& layer : run.layers) {
+    for (const viz::AttentionLayer& layer : run.layers) {
       check_scores(layer);
       const std::vector<double> weights = numbers(layer.weights);
       for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -217,7 +217,7 @@ TEST_CASE("attention page: layers of every kind are found", "[pages]") {
   nn::SelfAttention one(6);
   nn::to(many, DType::float64);
   nn::to(one, DType::float64);
-  const auto of = [&](const auto& f, const pages::AttentionOptions& options = {}) {
+  const auto of = [&](const auto& f, const viz::AttentionOptions& options = {}) {
     auto run = trace_attention([&] { return sum(f() * w); }, options);
     REQUIRE(run.layers.size() == 1);
     check_scores(run.layers[0]);
@@ -305,7 +305,7 @@ TEST_CASE("attention page: heads are followed through reshapes, into every produ
   };
   const auto plain = trace_attention([&] { return loss(matmul(weights(), v)); });
   const auto check = [&](const std::function<Tensor()>& f,
-                         const pages::AttentionOptions& options = {}) {
+                         const viz::AttentionOptions& options = {}) {
     const auto run = trace_attention([&] { return loss(f()); }, options);
     REQUIRE(run.layers.size() == 1);
     check_scores(run.layers[0]);
@@ -391,7 +391,7 @@ TEST_CASE("attention page: a name says which values are the weights", "[pages]")
         {.item = 1});
     CHECK(run.loss == loss(weights()).item());
     REQUIRE(run.layers.size() == 1);
-    const pages::AttentionLayer& layer = run.layers[0];
+    const viz::AttentionLayer& layer = run.layers[0];
     CHECK(layer.name == "mine");
     CHECK(layer.scores.defined() == is_softmax);
     CHECK(layer.q.defined() == is_softmax);
@@ -453,7 +453,7 @@ TEST_CASE("attention page: keys that are as many as queries", "[pages]") {
 }
 
 TEST_CASE("attention page: with dropout, weights are those before it", "[pages]") {
-  const nn::GPT model = small_gpt(0.5);
+  const lm::GPT model = small_gpt(0.5);
   const auto run = [&] {
     manual_seed(1);
     return trace_attention([&] { return model.loss(some_ids, next_ids); });
@@ -465,7 +465,7 @@ TEST_CASE("attention page: with dropout, weights are those before it", "[pages]"
 }
 
 TEST_CASE("attention page: chosen layers and heads, and those that do not exist", "[pages]") {
-  const nn::GPT model = small_gpt();
+  const lm::GPT model = small_gpt();
   const auto loss = [&] { return model.loss(some_ids, next_ids); };
   const auto all = trace_attention(loss),
              some = trace_attention(loss, {.layers = {1}, .heads = {2, 0}});
@@ -476,7 +476,7 @@ TEST_CASE("attention page: chosen layers and heads, and those that do not exist"
   check_same(select(some.layers[0].q, 0, 1), select(all.layers[1].q, 0, 0), 0);
   CHECK(some.layers[0].loss_without[0] == all.layers[1].loss_without[2]);
 
-  const auto refused = [&](const pages::AttentionOptions& options, const char* why) {
+  const auto refused = [&](const viz::AttentionOptions& options, const char* why) {
     CHECK_THAT(message_of<ValueError>([&] { trace_attention(loss, options); }),
                ContainsSubstring(why));
   };

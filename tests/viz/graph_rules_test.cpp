@@ -12,9 +12,9 @@
 #include "viz/graph_samples.hpp"
 
 using namespace xgrad;
-using pages::Graph;
-using pages::GraphNode;
-using Verdict = pages::GraphCheck::Verdict;
+using viz::Graph;
+using viz::GraphNode;
+using Verdict = viz::GraphCheck::Verdict;
 
 TEST_CASE("graph: rules are of ops, and the page has them as a reader writes formulas",
           "[pages][graph]") {
@@ -28,7 +28,7 @@ TEST_CASE("graph: rules are of ops, and the page has them as a reader writes for
   CHECK(op_rule("tanh")->gradients[0] == "g * (c(a, 4) * sigmoid_slope(c(a, 2) * a))");
   const Tensor x = tensor({0.5, 2}).requires_grad_();
   const std::string page =
-      pages::graph_html(pages::run_graph([&] { return sum(erf(tanh(x)) / softmax(x, 0)); }));
+      viz::graph_html(viz::run_graph([&] { return sum(erf(tanh(x)) / softmax(x, 0)); }));
   for (const char* const text :
        {"g * (4 * sigmoid_slope(2 * a))", "g * ((2 * inv_sqrtpi) * exp(-(a * a)))", "tanh(a)",
         "g / b", "-g * (a / b) / b", "y ⊙ (g - Σ (g ⊙ y))"}) {
@@ -53,7 +53,7 @@ TEST_CASE("graph: differences blame no op of the table", "[pages][graph]") {
         if (!sample.differences || elements == 0 || elements > 300)
           continue;
         INFO(sample.op << ": " << sample.name << ", " << to_string(dtype));
-        const Graph graph = pages::run_graph(
+        const Graph graph = viz::run_graph(
             [&] {
               const Tensor y = sample.f(inputs);
               return y.requires_grad() ? sum(y * y) : sum(inputs[0]);
@@ -76,6 +76,6 @@ TEST_CASE("graph: pages for a browser", "[.graph-pages]") {
   const char* const folder = std::getenv("XGRAD_PAGES");
   REQUIRE(folder != nullptr);
   for (const testing::GraphSample& sample : testing::graph_samples())
-    pages::write_graph_html(std::string(folder) + "/" + sample.name + ".html", sample.f,
-                            sample.options);
+    viz::write_graph_html(std::string(folder) + "/" + sample.name + ".html", sample.f,
+                          sample.options);
 }

@@ -13,8 +13,8 @@
 #include "viz/graph_samples.hpp"
 
 using namespace xgrad;
-using pages::Graph;
-using Verdict = pages::GraphCheck::Verdict;
+using viz::Graph;
+using Verdict = viz::GraphCheck::Verdict;
 
 TEST_CASE("graph: other threads may differentiate graphs with the same leaves", "[pages][graph]") {
   const Tensor w = leaf({1, 2}), x = leaf({3, 4});
@@ -36,7 +36,7 @@ TEST_CASE("graph: other threads may differentiate graphs with the same leaves", 
     std::this_thread::yield();
   std::set<std::string> seen;
   for (int i = 0; i < 2000; ++i)
-    seen.insert(to_string(pages::run_graph(f, {.numeric = false})));
+    seen.insert(to_string(viz::run_graph(f, {.numeric = false})));
   done = true;
   other.join();
   CHECK(right);
@@ -51,7 +51,7 @@ TEST_CASE("graph: no hook is left or lost", "[pages][graph]") {
     ++called;
     return Tensor();
   });
-  pages::run_graph([&] { return sum(w * w); });
+  viz::run_graph([&] { return sum(w * w); });
   CHECK(hooks == 1);
   CHECK(called == 1);
 }
@@ -63,7 +63,7 @@ TEST_CASE("graph: hooks change gradients, and that is said", "[pages][graph]") {
     y.register_hook([](const Tensor& g) { return g * 10.0; });
     return y * 3.0;
   };
-  const Graph graph = pages::run_graph(f, {.names = {{"w", w}}});
+  const Graph graph = viz::run_graph(f, {.names = {{"w", w}}});
   REQUIRE(graph.nodes[0].name == "w");
   CHECK(graph.nodes[1].gathered.item() == 3);
   CHECK(graph.nodes[1].gradient.item() == 30);
@@ -77,7 +77,7 @@ TEST_CASE("graph: hooks change gradients, and that is said", "[pages][graph]") {
   CHECK(graph.nodes[1].whole.verdict == Verdict::right);
   CHECK_THAT(to_string(graph), ContainsSubstring("numeric ok; a hook made it of 3"));
   // A wrong op is named nevertheless.
-  const Graph wrong = pages::run_graph([&] { return testing::wrong_square(f()); });
+  const Graph wrong = viz::run_graph([&] { return testing::wrong_square(f()); });
   CHECK(wrong.wrong() == std::vector<std::size_t>{1, 3});  // not w, which is unchecked
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("graph: observers around see the run, and nothing of the page's own", 
   std::vector<std::string> formulas;
   const Trace trace(
       [&](const Node& node, std::size_t, const Tensor&) { formulas.push_back(node.op); });
-  pages::run_graph(f, {.numeric = true});
+  viz::run_graph(f, {.numeric = true});
   std::vector<std::string> ops;
   for (const Trace::Event& event : trace.events())
     ops.push_back(event.op);

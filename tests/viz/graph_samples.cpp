@@ -32,9 +32,9 @@ GraphSample wrong() {
 
 GraphSample layers() {
   manual_seed(1);
-  const nn::TransformerBlock block(8, 2, 0, true);
+  const lm::TransformerBlock block(8, 2, 0, true);
   const Tensor x = normal({1, 4, 8}, 1, DType::float32).requires_grad_();
-  pages::GraphOptions options{.names = nn::named_parameters(block), .title = "A block, decomposed"};
+  viz::GraphOptions options{.names = nn::named_parameters(block), .title = "A block, decomposed"};
   options.names.emplace_back("x", x);
   return {"layers",
           [=] {
@@ -118,11 +118,11 @@ std::vector<GraphSample> graph_samples() {
   return {small(), wrong(), layers(), hostile_names(), large(), limits(), long_names()};
 }
 
-void check_consistent(const pages::Graph& graph) {
+void check_consistent(const viz::Graph& graph) {
   for (std::size_t step = 0; step < graph.order.size(); ++step)
     CHECK(graph.nodes[graph.order[step]].step == step);
-  for (const pages::GraphNode& node : graph.nodes) {
-    for (const pages::GraphInput& in : node.inputs)
+  for (const viz::GraphNode& node : graph.nodes) {
+    for (const viz::GraphInput& in : node.inputs)
       if (in.node)
         CHECK(&graph.nodes[*in.node] < &node);
     if (!node.step) {
@@ -131,7 +131,7 @@ void check_consistent(const pages::Graph& graph) {
     }
     std::vector<double> sum(static_cast<std::size_t>(node.value.numel()));
     bool finite = true;  // inf - inf says nothing
-    for (const pages::GraphContribution& part : node.contributions) {
+    for (const viz::GraphContribution& part : node.contributions) {
       finite = finite && summarize(part.gradient).all_finite();
       const std::vector<double> values = numbers(part.gradient);
       for (std::size_t i = 0; i < sum.size(); ++i)
@@ -144,9 +144,9 @@ void check_consistent(const pages::Graph& graph) {
   }
 }
 
-std::size_t checks_with(const pages::Graph& graph, pages::GraphCheck::Verdict verdict) {
+std::size_t checks_with(const viz::Graph& graph, viz::GraphCheck::Verdict verdict) {
   std::size_t n = 0;
-  for (const pages::GraphNode& node : graph.nodes) {
+  for (const viz::GraphNode& node : graph.nodes) {
     n += node.step && node.whole.verdict == verdict ? 1 : 0;
     for (const auto& part : node.contributions)
       n += part.consumer && part.own.verdict == verdict ? 1 : 0;

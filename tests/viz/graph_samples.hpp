@@ -12,7 +12,7 @@ namespace xgrad::testing {
 struct GraphSample {
   std::string name;
   std::function<Tensor()> f;
-  pages::GraphOptions options;
+  viz::GraphOptions options;
 };
 
 /// A square whose backward forgets the 2.
@@ -28,8 +28,8 @@ inline const std::string hostile_text = "</script><b>\" ' \\ {x} & \x1b[31m \u20
 std::vector<GraphSample> graph_samples();
 
 /// Checks properties that any graph must have.
-void check_consistent(const pages::Graph& graph);
+void check_consistent(const viz::Graph& graph);
 /// The number of gradient checks with this verdict.
-std::size_t checks_with(const pages::Graph& graph, pages::GraphCheck::Verdict verdict);
+std::size_t checks_with(const viz::Graph& graph, viz::GraphCheck::Verdict verdict);
 
 }  // namespace xgrad::testing

@@ -14,13 +14,13 @@
 #include "viz/graph_samples.hpp"
 
 using namespace xgrad;
-using pages::Graph;
-using pages::GraphNode;
+using viz::Graph;
+using viz::GraphNode;
 using xgrad::testing::check_consistent;
 using xgrad::testing::checks_with;
 using xgrad::testing::hostile_text;
 using xgrad::testing::wrong_square;
-using Verdict = pages::GraphCheck::Verdict;
+using Verdict = viz::GraphCheck::Verdict;
 
 namespace {
 
@@ -44,7 +44,7 @@ const GraphNode& named(const Graph& graph, std::string_view name) {
 
 TEST_CASE("graph: values, contributions and their sums", "[pages][graph]") {
   const Tensor w = leaf(3), x = leaf(2);
-  const Graph graph = pages::run_graph(
+  const Graph graph = viz::run_graph(
       [&] {
         const Tensor y = w * x;
         return y * y + w;
@@ -79,7 +79,7 @@ TEST_CASE("graph: the order is the engine's", "[pages][graph]") {
     if (sample.name == "large")
       continue;
     INFO(sample.name);
-    const Graph graph = pages::run_graph(sample.f, sample.options);
+    const Graph graph = viz::run_graph(sample.f, sample.options);
     check_consistent(graph);
     // Another run of the same function, where only formulas are seen.
     std::vector<std::string> seen;
@@ -103,7 +103,7 @@ TEST_CASE("graph: its gradients are those of backward()", "[pages][graph]") {
     if (sample.name == "large" || sample.name == "hostile")
       continue;
     INFO(sample.name);
-    const Graph graph = pages::run_graph(sample.f, sample.options);
+    const Graph graph = viz::run_graph(sample.f, sample.options);
     sample.f().backward();
     for (const auto& [name, x] : sample.options.names)
       CHECK(same_bits(named(graph, name).gradient, x.grad()));
@@ -113,17 +113,17 @@ TEST_CASE("graph: its gradients are those of backward()", "[pages][graph]") {
 TEST_CASE("graph: differences agree with right gradients, also of float32", "[pages][graph]") {
   const auto samples = testing::graph_samples();
   for (const std::size_t i : {std::size_t{0}, std::size_t{2}}) {
-    const Graph graph = pages::run_graph(samples[i].f, samples[i].options);
+    const Graph graph = viz::run_graph(samples[i].f, samples[i].options);
     INFO(samples[i].name << "\n" << to_string(graph));
     CHECK(graph.wrong().empty());
     // The correction of layer_norm's mean has a gradient that is 0 but for rounding.
     std::size_t unchecked = 0, too_small = 0;
-    for (const pages::GraphNode& node : graph.nodes) {
-      std::vector<const pages::GraphCheck*> checks{&node.whole};
+    for (const viz::GraphNode& node : graph.nodes) {
+      std::vector<const viz::GraphCheck*> checks{&node.whole};
       for (const auto& part : node.contributions)
         if (part.consumer)
           checks.push_back(&part.own);
-      for (const pages::GraphCheck* const check : checks)
+      for (const viz::GraphCheck* const check : checks)
         if (node.step && check->verdict == Verdict::unchecked)
           ++(check->message.starts_with("too small for differences") ? too_small : unchecked);
     }
@@ -137,8 +137,8 @@ TEST_CASE("graph: a wrong backward is found, and its effects", "[pages][graph]")
   const Tensor w = leaf(3), x = leaf(2);
   for (const DType dtype : {DType::float64, DType::float32}) {
     const Graph graph =
-        pages::run_graph([&] { return sum(wrong_square((w * x).to(dtype))) + w.to(dtype); },
-                         {.names = {{"w", w}, {"x", x}}});
+        viz::run_graph([&] { return sum(wrong_square((w * x).to(dtype))) + w.to(dtype); },
+                       {.names = {{"w", w}, {"x", x}}});
     std::vector<std::string> own, whole;
     for (const std::size_t i : graph.wrong()) {
       for (const auto& part : graph.nodes[i].contributions)
@@ -151,32 +151,32 @@ TEST_CASE("graph: a wrong backward is found, and its effects", "[pages][graph]")
     CHECK(std::ranges::find(whole, "leafw") != whole.end());
     CHECK(std::ranges::find(whole, "leafx") != whole.end());
     CHECK_THAT(to_string(graph), ContainsSubstring("own backward WRONG: numeric 12"));
-    CHECK_THAT(pages::graph_html(graph), ContainsSubstring("\"wrong\":["));
+    CHECK_THAT(viz::graph_html(graph), ContainsSubstring("\"wrong\":["));
   }
-  const Graph unchecked = pages::run_graph([&] { return wrong_square(w); }, {.numeric = false});
+  const Graph unchecked = viz::run_graph([&] { return wrong_square(w); }, {.numeric = false});
   CHECK(unchecked.wrong().empty());
   CHECK(checks_with(unchecked, Verdict::right) == 0);
 }
 
 TEST_CASE("graph: kinks, NaN and infinity", "[pages][graph]") {
   const Tensor x = leaf({0, 1, -1});
-  const Graph kink = pages::run_graph([&] { return sum(relu(x)); });
+  const Graph kink = viz::run_graph([&] { return sum(relu(x)); });
   CHECK(kink.wrong().empty());
   CHECK_THAT(kink.nodes[0].whole.message, ContainsSubstring("kink"));
   const Tensor bad = leaf({1, 0, not_a_number});
-  const Graph graph = pages::run_graph([&] { return sum(log(bad)); }, {.names = {{"bad", bad}}});
+  const Graph graph = viz::run_graph([&] { return sum(log(bad)); }, {.names = {{"bad", bad}}});
   CHECK(graph.wrong().empty());
   CHECK(named(graph, "bad").whole.verdict == Verdict::unchecked);
   CHECK_THAT(named(graph, "bad").whole.message, ContainsSubstring("NaN or infinite"));
   CHECK_THAT(to_string(graph), ContainsSubstring("[0, -inf, nan]"));
-  CHECK_THAT(pages::graph_html(graph), ContainsSubstring(R"([0.0,"-inf","nan"])"));
-  CHECK_THAT(pages::graph_dot(graph), ContainsSubstring("-inf"));
+  CHECK_THAT(viz::graph_html(graph), ContainsSubstring(R"([0.0,"-inf","nan"])"));
+  CHECK_THAT(viz::graph_dot(graph), ContainsSubstring("-inf"));
 }
 
 TEST_CASE("graph: masked scores, ties and fused attention are checked", "[pages][graph]") {
   const Tensor x = normal({1, 4, 6}, 3).requires_grad_();
   for (const bool decompose : {false, true}) {
-    const Graph graph = pages::run_graph([&] {
+    const Graph graph = viz::run_graph([&] {
       std::optional<Decompose> by_ordinary_ops;
       if (decompose)
         by_ordinary_ops.emplace();
@@ -191,7 +191,7 @@ TEST_CASE("graph: masked scores, ties and fused attention are checked", "[pages]
 
 TEST_CASE("graph: constants, detach(), NoGrad and unused values", "[pages][graph]") {
   const Tensor w = leaf({1, 2});
-  const Graph graph = pages::run_graph(
+  const Graph graph = viz::run_graph(
       [&] {
         const Tensor y = w * 3.0;
         exp(y);
@@ -219,10 +219,10 @@ TEST_CASE("graph: a second run, and one after an error", "[pages][graph]") {
   Tensor w = leaf({1, 2});
   const auto f = [&] { return sum(w * w); };
   w.zero_grad();
-  const std::string once = to_string(pages::run_graph(f)), twice = to_string(pages::run_graph(f));
+  const std::string once = to_string(viz::run_graph(f)), twice = to_string(viz::run_graph(f));
   CHECK(once == twice);
   struct Mine {};
-  CHECK_THROWS_AS(pages::run_graph([&]() -> Tensor {
+  CHECK_THROWS_AS(viz::run_graph([&]() -> Tensor {
                     exp(w);
                     throw Mine();
                   }),
@@ -233,18 +233,18 @@ TEST_CASE("graph: a second run, and one after an error", "[pages][graph]") {
         "bad", {w}, [](std::span<const Tensor> in) { return in[0] * 1.0; },
         [](Context&) { throw Mine(); }));
   };
-  CHECK_THROWS_AS(pages::run_graph(throws_behind), Mine);
+  CHECK_THROWS_AS(viz::run_graph(throws_behind), Mine);
   CHECK(w.identity().node->hooks.empty());
   CHECK(Mode::current().observer == nullptr);
-  CHECK(to_string(pages::run_graph(f)) == once);
+  CHECK(to_string(viz::run_graph(f)) == once);
   f().backward();
   CHECK(numbers(w.grad()) == std::vector<double>{2, 4});
 }
 
 TEST_CASE("graph: errors of functions without a graph", "[pages][graph]") {
   const Tensor w = leaf({1, 2}), c = ones({2});
-  const auto says = [](const auto& f, const pages::GraphOptions& options = {}) {
-    return message_of([&] { pages::run_graph(f, options); });
+  const auto says = [](const auto& f, const viz::GraphOptions& options = {}) {
+    return message_of([&] { viz::run_graph(f, options); });
   };
   CHECK_THAT(says(std::function<Tensor()>()), ContainsSubstring("function is empty"));
   CHECK_THAT(says([] { return Tensor(); }), ContainsSubstring("undefined Tensor"));
@@ -262,21 +262,21 @@ TEST_CASE("graph: errors of functions without a graph", "[pages][graph]") {
   CHECK_THAT(says([&] { return w * 2.0; }, {.gradient = ones({3}, DType::float64)}),
              ContainsSubstring("has shape (3,)"));
 
-  const Graph given = pages::run_graph(
+  const Graph given = viz::run_graph(
       [&] { return w * 2.0; }, {.names = {{"w", w}}, .gradient = tensor({1, 10}, DType::float64)});
   CHECK(numbers(named(given, "w").gradient) == std::vector<double>{2, 20});
   CHECK(given.wrong().empty());
   const Tensor alone = leaf(7);
-  const Graph one = pages::run_graph([&] { return alone; });
+  const Graph one = viz::run_graph([&] { return alone; });
   REQUIRE(one.nodes.size() == 1);
   CHECK(one.nodes[0].gradient.item() == 1);
-  CHECK_THAT(pages::graph_html(one), ContainsSubstring("<!DOCTYPE html>"));
+  CHECK_THAT(viz::graph_html(one), ContainsSubstring("<!DOCTYPE html>"));
 }
 
 TEST_CASE("graph: values from before the function are single nodes", "[pages][graph]") {
   const Tensor w = leaf(2);
   const Tensor before = w * w;
-  const Graph graph = pages::run_graph([&] { return before * w; }, {.names = {{"w", w}}});
+  const Graph graph = viz::run_graph([&] { return before * w; }, {.names = {{"w", w}}});
   CHECK(graph.nodes[0].kind == GraphNode::Kind::outside);
   CHECK(graph.nodes[0].op == "mul");
   CHECK(named(graph, "w").gradient.item() == 12);
@@ -290,8 +290,8 @@ TEST_CASE("graph: values from before the function are single nodes", "[pages][gr
 
 TEST_CASE("graph: any names in a page, in DOT and in text", "[pages][graph]") {
   const auto samples = testing::graph_samples();
-  const Graph graph = pages::run_graph(samples[3].f, samples[3].options);
-  const std::string html = pages::graph_html(graph), dot = pages::graph_dot(graph),
+  const Graph graph = viz::run_graph(samples[3].f, samples[3].options);
+  const std::string html = viz::graph_html(graph), dot = viz::graph_dot(graph),
                     text = to_string(graph);
   CHECK(html.find("</script><b>") == std::string::npos);
   for (const std::string& one : {dot, text}) {
@@ -308,14 +308,14 @@ TEST_CASE("graph: any names in a page, in DOT and in text", "[pages][graph]") {
       CHECK(quotes % 2 == 0);
   }
   CHECK(quotes > 10);
-  CHECK(dot == pages::graph_dot(pages::run_graph(samples[3].f, samples[3].options)));
-  CHECK(html == pages::graph_html(pages::run_graph(samples[3].f, samples[3].options)));
+  CHECK(dot == viz::graph_dot(viz::run_graph(samples[3].f, samples[3].options)));
+  CHECK(html == viz::graph_html(viz::run_graph(samples[3].f, samples[3].options)));
 }
 
 TEST_CASE("graph: as text", "[pages][graph]") {
   const Tensor w = leaf(3);
   const Graph graph =
-      pages::run_graph([&] { return w * w + w; }, {.names = {{"w", w}}, .title = "T"});
+      viz::run_graph([&] { return w * w + w; }, {.names = {{"w", w}}, .title = "T"});
   CHECK(to_string(graph) ==
         "T\n\n"
         "forward (3 nodes; c: taken as a constant)\n"
@@ -329,7 +329,7 @@ TEST_CASE("graph: as text", "[pages][graph]") {
         "   2  mul 2     1         add 3       numeric ok\n"
         "   3  leaf 1 w  7         add 3: 1    numeric ok\n"
         "                          mul 2: 6\n");
-  CHECK(pages::graph_dot(graph) ==
+  CHECK(viz::graph_dot(graph) ==
         "digraph graph_ {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\"];\n  "
         "label=\"T\";\n"
         "  n1 [label=\"leaf 1 w\\n()\\nvalue 3\\ngradient 7 (step 3)\", style=rounded];\n"
@@ -346,24 +346,24 @@ TEST_CASE("graph: a page is refused before anything runs, or is whole", "[pages]
     ran = true;
     return w * w;
   };
-  CHECK_THAT(message_of<ValueError>([&] { pages::write_graph_html(folder / "graph.svg", f); }),
+  CHECK_THAT(message_of<ValueError>([&] { viz::write_graph_html(folder / "graph.svg", f); }),
              ContainsSubstring("ends in .html"));
   CHECK_FALSE(ran);
-  CHECK_THROWS_AS(pages::write_graph_html(folder / "none/graph.html", f), FileError);
+  CHECK_THROWS_AS(viz::write_graph_html(folder / "none/graph.html", f), FileError);
   CHECK_THAT(
       message_of<ValueError>(
-          [&] { pages::write_graph_html(folder / "graph.html", f, {.max_bytes = 20'000}); }),
+          [&] { viz::write_graph_html(folder / "graph.html", f, {.max_bytes = 20'000}); }),
       ContainsSubstring("the page would have 0.0 MB, above .max_bytes (0.0 MB): take a shorter"));
   CHECK(folder.count() == 0);
-  pages::write_graph_html(folder / "graph.html", f, {.names = {{"w", w}}});
+  viz::write_graph_html(folder / "graph.html", f, {.names = {{"w", w}}});
   CHECK(read_bytes(folder / "graph.html") ==
-        pages::graph_html(pages::run_graph(f, {.names = {{"w", w}}})));
+        viz::graph_html(viz::run_graph(f, {.names = {{"w", w}}})));
 }
 
 TEST_CASE("graph: large Tensors are summed up", "[pages][graph]") {
   const Tensor x = normal({100}, 1).requires_grad_();
-  const Graph graph = pages::run_graph([&] { return sum(x * x); }, {.max_values = 4});
+  const Graph graph = viz::run_graph([&] { return sum(x * x); }, {.max_values = 4});
   CHECK_THAT(to_string(graph), ContainsSubstring(" ... "));
-  CHECK_THAT(pages::graph_html(graph), ContainsSubstring("\"mean\":"));
+  CHECK_THAT(viz::graph_html(graph), ContainsSubstring("\"mean\":"));
   CHECK(graph.nodes[0].whole.verdict == Verdict::right);
 }

@@ -10,14 +10,14 @@
 #include "viz/graph_samples.hpp"
 
 using namespace xgrad;
-using pages::Graph;
-using pages::GraphCheck;
 using testing::forgetful_product;
+using viz::Graph;
+using viz::GraphCheck;
 using Verdict = GraphCheck::Verdict;
 
 namespace {
 
-Graph checked(const std::function<Tensor()>& f) { return pages::run_graph(f); }
+Graph checked(const std::function<Tensor()>& f) { return viz::run_graph(f); }
 
 // An op of one input, whose backward multiplies by this slope.
 Tensor with_slope(const std::string& op, const Tensor& x,
@@ -48,7 +48,7 @@ Tensor step(const Tensor& x) { return clamp(x.detach() * 1e30, 0, 1); }
 TEST_CASE("graph: a backward that forgets an input is wrong", "[pages][graph]") {
   const Tensor w = leaf({1, 2}), v = leaf({3, 4});
   for (const DType dtype : {DType::float64, DType::float32}) {
-    const Graph graph = pages::run_graph(
+    const Graph graph = viz::run_graph(
         [&] {
           const Tensor twice = v.to(dtype) * 2.0;
           return sum(forgetful_product(w.to(dtype), twice));
@@ -67,7 +67,7 @@ TEST_CASE("graph: a backward that forgets an input is wrong", "[pages][graph]") 
       wrong.push_back(graph.nodes[i].op + graph.nodes[i].name);
     if (dtype == DType::float32)
       CHECK(wrong == std::vector<std::string>{"leafv", "to", "mul"});
-    CHECK_THAT(pages::graph_html(graph), ContainsSubstring("\"nothing\":[[1,{\"ok\":false"));
+    CHECK_THAT(viz::graph_html(graph), ContainsSubstring("\"nothing\":[[1,{\"ok\":false"));
   }
   // Others add to the same gradient, before and after.
   const Graph shared = checked([&] { return sum(forgetful_product(w, v) + v * v) + sum(v); });

@@ -122,7 +122,7 @@ TEST_CASE("compare, DetectAnomaly and the graph page under an additive -inf", "[
     const auto same = [&](const Inputs& in) { return softmax(masked(in[0]) + 0.0, -1); };
     CHECK(compare(mine, same, {scores()}).ok);
     const Tensor x = scores();
-    const auto page = pages::run_graph([&] { return sum(pow(mine({x * 1.5}), 2)); });
+    const auto page = viz::run_graph([&] { return sum(pow(mine({x * 1.5}), 2)); });
     CHECK(page.wrong().empty());
     const DetectAnomaly guard;
     CHECK_NOTHROW(sum(mine({scores()})).backward());

@@ -50,7 +50,7 @@ std::string everything() {
   std::ostringstream out;
   out << x << nn::summary(nn::Linear(1234, 12));
   return read_bytes(folder / "x") + out.str() +
-         pages::line_chart({{"a", {0, 1234567}, {0.25, 1e6}}}) +
+         viz::line_chart({{"a", {0, 1234567}, {0.25, 1e6}}}) +
          std::to_string(io::parse_json("[1.5]").as<io::JsonArray>()->front().number().value());
 }
 

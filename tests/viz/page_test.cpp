@@ -10,7 +10,7 @@ using namespace xgrad;
 
 TEST_CASE("A page keeps any text where it belongs", "[pages]") {
   const std::string hostile = "</script><script>alert(1)</script><!-- \" ' & \xff \u2028";
-  const std::string html = pages::to_html(
+  const std::string html = viz::to_html(
       {.title = hostile, .body = "<p>body</p>", .data = io::JsonObject{{"text", hostile}}});
   const auto count = [&](const std::string& what) {
     std::size_t n = 0;
@@ -30,9 +30,9 @@ TEST_CASE("A page keeps any text where it belongs", "[pages]") {
 TEST_CASE("A page is written whole, or not at all", "[pages]") {
   const TemporaryFolder folder;
   const std::string path = folder / "page.html";
-  pages::save(path, {.title = "t", .body = ""});
-  CHECK(read_bytes(path) == pages::to_html({.title = "t", .body = ""}));
-  CHECK_THROWS_AS(pages::save(folder / "page.htm", {}), ValueError);
-  CHECK_THROWS_AS(pages::save(folder / "none/page.html", {}), FileError);
+  viz::save(path, {.title = "t", .body = ""});
+  CHECK(read_bytes(path) == viz::to_html({.title = "t", .body = ""}));
+  CHECK_THROWS_AS(viz::save(folder / "page.htm", {}), ValueError);
+  CHECK_THROWS_AS(viz::save(folder / "none/page.html", {}), FileError);
   CHECK(folder.count() == 1);
 }

@@ -11,7 +11,7 @@
 #include "helpers/tensors.hpp"
 
 using namespace xgrad;
-using namespace xgrad::pages;
+using namespace xgrad::viz;
 
 namespace {
 

@@ -11,7 +11,7 @@
 namespace runs {
 namespace {
 
-using xgrad::pages::Series;
+using xgrad::viz::Series;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -59,10 +59,10 @@ std::string chart_html(const char* title, Curves curves) {
   options.height = 200;
   options.left = 50;
   try {
-    std::string html = xgrad::pages::chart_figure(curves.lines, options);
+    std::string html = xgrad::viz::chart_figure(curves.lines, options);
     if (!curves.cut.empty())
       html.insert(html.rfind("</figcaption>"),
-                  "Beyond the picture: " + xgrad::pages::escaped(curves.cut));
+                  "Beyond the picture: " + xgrad::viz::escaped(curves.cut));
     return html;
   } catch (const xgrad::ValueError&) {
     return fmt::format("<p class=\"soft\">{}: no axis has room for its numbers.</p>\n", title);

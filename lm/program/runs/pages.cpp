@@ -17,7 +17,7 @@ namespace runs {
 namespace {
 
 using xgrad::io::Json;
-using xgrad::pages::escaped;
+using xgrad::viz::escaped;
 
 /// Numbers are not broken: in a narrow window the table scrolls, and its first column stays.
 constexpr std::string_view style =
@@ -92,18 +92,18 @@ std::string table_of(std::string_view heading, const Json& object) {
   return html + "</table>\n";
 }
 
-std::size_t width_of(std::string_view text) { return xgrad::pages::characters(text).size(); }
+std::size_t width_of(std::string_view text) { return xgrad::viz::characters(text).size(); }
 
 /// To this many characters: the end of a path says more than its beginning.
 std::string shortened(const std::string& text, std::size_t most) {
-  const std::u32string all = xgrad::pages::characters(text);
+  const std::u32string all = xgrad::viz::characters(text);
   return all.size() <= most ? text
-                            : ".." + xgrad::text::encode_utf8(all.substr(all.size() + 2 - most));
+                            : ".." + xgrad::lm::encode_utf8(all.substr(all.size() + 2 - most));
 }
 
 }  // namespace
 
-xgrad::pages::Page page(const std::vector<Run>& runs) {
+xgrad::viz::Page page(const std::vector<Run>& runs) {
   const bool one = runs.size() == 1;
   std::string body = "<div class=\"scroll\">\n<table>\n<tr><th></th>";
   for (const Run& run : runs)
@@ -124,10 +124,10 @@ xgrad::pages::Page page(const std::vector<Run>& runs) {
   if (one)
     body += samples(runs[0]) + table_of("Configuration", runs[0].config) +
             table_of("Environment", runs[0].environment);
-  return xgrad::pages::with_charts({.title = one ? fmt::format("Run {}", runs[0].name)
-                                                 : fmt::format("{} runs compared", runs.size()),
-                                    .body = std::move(body),
-                                    .styles = {style}});
+  return xgrad::viz::with_charts({.title = one ? fmt::format("Run {}", runs[0].name)
+                                               : fmt::format("{} runs compared", runs.size()),
+                                  .body = std::move(body),
+                                  .styles = {style}});
 }
 
 std::string table_text(const std::vector<Run>& runs) {

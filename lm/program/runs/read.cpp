@@ -98,7 +98,7 @@ Metrics read_metrics(const std::string& path) {
   std::size_t bad = 0, first_bad = 0;
   for_each_line(path, [&](std::size_t number, const Json& row) {
     const auto step = row.number("step");
-    const auto add = [&](xgrad::pages::Series& series, const char* key) {
+    const auto add = [&](xgrad::viz::Series& series, const char* key) {
       const Json* const value = row.find(key);
       if (!step || value == nullptr || !(is_null(*value) || value->number()))
         return false;

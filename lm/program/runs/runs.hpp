@@ -11,9 +11,9 @@ namespace runs {
 /// metrics.jsonl: a JSON object for each step, with "step" from 0, "loss" and maybe others.  Any
 /// program may have written it.  Missing values are skipped; null is NaN.
 struct Metrics {
-  xgrad::pages::Series loss, validation, lr, grad_norm, ms;
-  xgrad::pages::Series bits_per_byte;     ///< of the final validation
-  xgrad::pages::Series final_validation;  ///< over whole blocks; `validation` has estimates
+  xgrad::viz::Series loss, validation, lr, grad_norm, ms;
+  xgrad::viz::Series bits_per_byte;     ///< of the final validation
+  xgrad::viz::Series final_validation;  ///< over whole blocks; `validation` has estimates
   /// The batches over which the last of them are means, as "20 random batches"; empty if the file
   /// does not name them.
   std::string validation_over, final_validation_over;
@@ -63,8 +63,8 @@ std::vector<Row> table(const std::vector<Run>& runs);
 
 /// Lines, and the limit of their chart.
 struct Curves {
-  std::vector<xgrad::pages::Series> lines;
-  xgrad::pages::LineChartOptions options;
+  std::vector<xgrad::viz::Series> lines;
+  xgrad::viz::LineChartOptions options;
   std::string cut = {};  ///< "b up to 1e+09", if something exceeds the chart; printable
   /// Whether there is nothing to draw.
   bool empty() const;
@@ -80,7 +80,7 @@ std::string charts_html(const std::vector<Run>& runs);
 
 /// A comparison of runs: table and curves; for a single run also its samples, at most 40,
 /// configuration and environment.
-xgrad::pages::Page page(const std::vector<Run>& runs);
+xgrad::viz::Page page(const std::vector<Run>& runs);
 /// The table, and remarks below it.
 std::string table_text(const std::vector<Run>& runs);
 

@@ -13,7 +13,7 @@ namespace runs {
 namespace {
 
 std::string number(double x) { return fmt::format("{:.5g}", x); }
-std::string last_of(const xgrad::pages::Series& series) {
+std::string last_of(const xgrad::viz::Series& series) {
   return series.ys.empty() ? "-" : number(series.ys.back());
 }
 std::string or_none(const std::string& text) { return text.empty() ? "-" : text; }

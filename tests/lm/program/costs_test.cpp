@@ -6,19 +6,19 @@
 #include <ctime>
 #include <string>
 #include <vector>
+#include <xgrad/io/checkpoint.hpp>
 #include <xgrad/lm/byte_pairs.hpp>
 #include <xgrad/lm/pre_tokenizer.hpp>
-#include <xgrad/lm/text.hpp>
-#include <xgrad/io/checkpoint.hpp>
 #include <xgrad/lm/pretrained.hpp>
+#include <xgrad/lm/text.hpp>
 #include <xgrad/lm/tokenizer.hpp>
 #include <xgrad/nn/layers.hpp>
 
+#include <xgrad/lm/program/runs/runs.hpp>
 #include "helpers/allocations.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/safetensors.hpp"
 #include "helpers/temporary_folder.hpp"
-#include <xgrad/lm/program/runs/runs.hpp>
 
 using namespace xgrad;
 
@@ -51,7 +51,7 @@ std::string tensor_with(const std::string& more) {
 /// Bytes, pairs of letters, and three letters: the shortest file with this many tokens.
 std::string vocabulary(std::size_t n) {
   std::string tokens = repeated(256, ",", [](std::size_t i) {
-    const std::string byte = text::written_token(std::string(1, static_cast<char>(i)));
+    const std::string byte = lm::written_token(std::string(1, static_cast<char>(i)));
     return fmt::format(R"("{}":{})", i == '"' || i == '\\' ? "\\" + byte : byte, i);
   });
   std::string merges;
@@ -71,11 +71,11 @@ std::string marks(std::size_t n) {
 }
 
 void read_tensors(const std::string& path) { io::load_safetensors(path); }
-void read_json(const std::string& path) { io::read_json_file(path); }
+void read_json(const std::string& path) { lm::read_json_file(path); }
 void read_metrics(const std::string& path) { runs::read_metrics(path); }
-void read_vocabulary(const std::string& path) { io::read_tokenizer(path); }
-void read_characters(const std::string& path) { text::read_text(path); }
-void read_normal(const std::string& path) { text::nfc(read_bytes(path)); }
+void read_vocabulary(const std::string& path) { lm::read_tokenizer(path); }
+void read_characters(const std::string& path) { lm::read_text(path); }
+void read_normal(const std::string& path) { lm::nfc(read_bytes(path)); }
 
 struct Reader {
   const char* name;

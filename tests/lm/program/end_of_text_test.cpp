@@ -6,9 +6,9 @@
 #include <span>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/lm/text.hpp>
-#include <xgrad/lm/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
+#include <xgrad/lm/pretrained.hpp>
+#include <xgrad/lm/text.hpp>
 #include <xgrad/lm/tokenizer.hpp>
 
 #include "lm/program/run.hpp"
@@ -22,11 +22,11 @@ namespace nn = xgrad::nn;
 /// `base`: a Llama whose tokenizer begins a text with <|begin|>, and whose greedy text ends.
 struct EndingFolder : TinyFolder {
   static constexpr std::int64_t begin = 280, end = 281;
-  xgrad::text::BytePairs tokens =
-      xgrad::text::BytePairs::learn(tiny_text(), 282, {"<|begin|>", "<|end|>"});
-  nn::GPT model = [] {
+  xgrad::lm::BytePairs tokens =
+      xgrad::lm::BytePairs::learn(tiny_text(), 282, {"<|begin|>", "<|end|>"});
+  lm::GPT model = [] {
     xgrad::manual_seed(5);
-    nn::GPT random(nn::GPTConfig::llama({.block_size = 32,
+    lm::GPT random(lm::GPTConfig::llama({.block_size = 32,
                                          .vocab_size = 282,
                                          .n_layer = 1,
                                          .n_head = 2,
@@ -42,8 +42,8 @@ struct EndingFolder : TinyFolder {
       written, [this](std::int64_t id) { return id != other; });
 
   EndingFolder() {
-    io::save_pretrained(*this / "base", model);
-    Json tokenizer = Json::parse(io::format_json(io::tokenizer_json(tokens)));
+    lm::save_pretrained(*this / "base", model);
+    Json tokenizer = Json::parse(io::format_json(lm::tokenizer_json(tokens)));
     tokenizer["post_processor"] = Json::parse(
         R"({"type": "Sequence", "processors": [{"type": "ByteLevel", "trim_offsets": false},
             {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "B", "type_id": 0}},
@@ -91,7 +91,7 @@ struct EndingFolder : TinyFolder {
     std::string all = special ? "<|begin|>the cat" : "the cat";
     for (const std::int64_t id : more)
       all += special || id < begin ? tokens.bytes(id) : "";
-    return xgrad::text::replace_invalid_utf8(all) + "\n";
+    return xgrad::lm::replace_invalid_utf8(all) + "\n";
   }
   std::string sampled(const std::string& checkpoint, const Arguments& more = {}) const {
     Arguments all = {"sample",   "--checkpoint", checkpoint,      "--prompt", "the cat",
@@ -173,7 +173,7 @@ TEST_CASE("xgrad: a vocabulary of one's own has its end of text", "[pretrained]"
   for (const std::string special : {"<|other|>", "<|endoftext|>"}) {
     Json user = Json::parse(file.metadata["user"]);
     user["tokenizer"] = Json::parse(io::format_json(
-        io::tokenizer_json(xgrad::text::BytePairs::learn(tiny_text(), 260, {special}))));
+        lm::tokenizer_json(xgrad::lm::BytePairs::learn(tiny_text(), 260, {special}))));
     file.metadata["user"] = user.dump();
     io::save_safetensors(folder / "run/checkpoint.safetensors", file);
     REQUIRE(run(folder, {"export", "--checkpoint", "run", "--out", special + "/"}).code == 0);
@@ -244,9 +244,9 @@ TEST_CASE("xgrad: special tokens are printed on request", "[pretrained]") {
   // A token that is written often is special.
   Json tokenizer = Json::parse(read_bytes(folder / "base/tokenizer.json"));
   const std::string often = folder.tokens.bytes(folder.last);
-  REQUIRE(xgrad::text::replace_invalid_utf8(often) == often);
+  REQUIRE(xgrad::lm::replace_invalid_utf8(often) == often);
   tokenizer["added_tokens"].push_back({{"id", folder.last},
-                                       {"content", xgrad::text::written_token(often)},
+                                       {"content", xgrad::lm::written_token(often)},
                                        {"special", true},
                                        {"normalized", false}});
   write_bytes(folder / "base/tokenizer.json", tokenizer.dump());
@@ -267,7 +267,7 @@ TEST_CASE("xgrad: special tokens are printed on request", "[pretrained]") {
   CHECK_THAT(read_bytes(folder / "run/samples.jsonl"), !ContainsSubstring("<|begin|>"));
 
   const auto ids =
-      folder.tokens.encode("<|begin|>the cat<|end|>", xgrad::text::SpecialTokens::recognised);
+      folder.tokens.encode("<|begin|>the cat<|end|>", xgrad::lm::SpecialTokens::recognised);
   CHECK(folder.tokens.decode(ids) == "<|begin|>the cat<|end|>");
   CHECK(folder.tokens.decode(ids, true) == "the cat");
 }

@@ -6,9 +6,9 @@
 #include <xgrad/io/checkpoint.hpp>
 #include <xgrad/lm/gpt.hpp>
 
-#include "lm/program/run.hpp"
 #include "helpers/paths.hpp"
 #include "helpers/safetensors.hpp"
+#include "lm/program/run.hpp"
 
 using namespace xgrad;
 
@@ -82,7 +82,7 @@ TEST_CASE("xgrad: a run begins with PyTorch's state dicts", "[golden]") {
 
     const io::Checkpoint checkpoint =
         io::load_checkpoint(folder / (name + "/checkpoint.safetensors"));
-    nn::GPT model({.block_size = 8,
+    lm::GPT model({.block_size = 8,
                    .vocab_size = 11,
                    .n_layer = name == "gpt" ? 2 : 1,
                    .n_head = 2,

@@ -3,12 +3,12 @@
 #include <filesystem>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/lm/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
+#include <xgrad/lm/pretrained.hpp>
 #include <xgrad/lm/tokenizer.hpp>
 
-#include "lm/program/run.hpp"
 #include <xgrad/lm/program/runs/format.hpp>
+#include "lm/program/run.hpp"
 
 namespace {
 
@@ -18,16 +18,16 @@ namespace io = xgrad::io;
 /// A run to be adapted, and a pretrained model.
 struct BaseFolder : TrainedFolder {
   BaseFolder() {
-    const auto tokens = xgrad::text::BytePairs::learn(tiny_text(), 270);
+    const auto tokens = xgrad::lm::BytePairs::learn(tiny_text(), 270);
     xgrad::manual_seed(5);
-    io::save_pretrained(*this / "llama",
-                        xgrad::nn::GPT(xgrad::nn::GPTConfig::llama({.block_size = 16,
+    lm::save_pretrained(*this / "llama",
+                        xgrad::lm::GPT(xgrad::lm::GPTConfig::llama({.block_size = 16,
                                                                     .vocab_size = 270,
                                                                     .n_layer = 1,
                                                                     .n_head = 2,
                                                                     .n_embd = 16,
                                                                     .n_inner = 24})));
-    io::write_tokenizer(*this / "llama/tokenizer.json", tokens);
+    lm::write_tokenizer(*this / "llama/tokenizer.json", tokens);
   }
 };
 
@@ -338,8 +338,7 @@ TEST_CASE("xgrad: --lora-targets, and flags of adapters that do not do", "[lora]
   CHECK(io::load_safetensors(folder / "qv" + file).tensors.size() == 4);
 }
 
-TEST_CASE("xgrad: a run of adapters that saved no checkpoint can begin again",
-          "[lora]") {
+TEST_CASE("xgrad: a run of adapters that saved no checkpoint can begin again", "[lora]") {
   const BaseFolder folder;
   const Arguments more = {"--save-interval", "1", "--eval-interval", "1000"};
   const auto begin = [&](const std::string& out, const Arguments& last) {

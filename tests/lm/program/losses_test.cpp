@@ -3,9 +3,9 @@
 #include <cmath>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/lm/text.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/lm/gpt.hpp>
+#include <xgrad/lm/text.hpp>
 
 #include "lm/program/run.hpp"
 
@@ -20,8 +20,8 @@ double printed_after(const std::string& text, const std::string& key) {
   return std::stod(text.substr(at + key.size()));
 }
 
-xgrad::nn::GPT plain_model(xgrad::Size characters) {
-  return xgrad::nn::GPT({.block_size = 8,
+xgrad::lm::GPT plain_model(xgrad::Size characters) {
+  return xgrad::lm::GPT({.block_size = 8,
                          .vocab_size = characters,
                          .n_layer = 1,
                          .n_head = 2,
@@ -34,15 +34,15 @@ xgrad::nn::GPT plain_model(xgrad::Size characters) {
 double loss_over(const std::string& checkpoint, const std::string& text, std::size_t blocks,
                  bool validation = false) {
   const auto saved = xgrad::io::load_checkpoint(checkpoint);
-  const text::Characters characters = characters_in(saved);
-  xgrad::nn::GPT model = plain_model(characters.size());
+  const lm::Characters characters = characters_in(saved);
+  xgrad::lm::GPT model = plain_model(characters.size());
   xgrad::io::load_state(model, saved.model, "test");
-  text::Ids ids = characters.encode(text::decode_utf8(text, "text"));
+  lm::Ids ids = characters.encode(lm::decode_utf8(text, "text"));
   if (validation)
-    ids = text::split(ids).validation;
+    ids = lm::split(ids).validation;
   double total = 0;
   for (std::size_t i = 0; i < blocks; ++i) {
-    const auto [x, y] = text::block_batch(ids, 8, i, 1);
+    const auto [x, y] = lm::block_batch(ids, 8, i, 1);
     total += model.loss(x, y).item();
   }
   return total / static_cast<double>(blocks);
@@ -63,8 +63,7 @@ void spoil(const std::string& checkpoint) {
 
 }  // namespace
 
-TEST_CASE("xgrad: losses that are compared are estimates on the same batches",
-          "[losses]") {
+TEST_CASE("xgrad: losses that are compared are estimates on the same batches", "[losses]") {
   const TinyFolder folder;
   run_well(folder, tiny_train({"--out", "short"}));
   run_well(folder, tiny_train({"--out", "long", "--max-iters", "60"}));
@@ -127,20 +126,19 @@ TEST_CASE("xgrad: compare and the report say which loss is which", "[losses]") {
   check_contains(read_bytes(folder / "a/report.html"), {"2 random batches", "all 29 blocks"});
 }
 
-TEST_CASE("xgrad: a loss before the first step, of the weights that it begins with",
-          "[losses]") {
+TEST_CASE("xgrad: a loss before the first step, of the weights that it begins with", "[losses]") {
   const TinyFolder folder;
   const Result result = run_well(folder, tiny_train({"--out", "run", "--dropout", "0.2"}));
   // By the plain loop: the weights of the seed, and the estimate's own batches.
   xgrad::manual_seed(1337);
-  const auto text = text::decode_utf8(tiny_text(), "text");
-  const auto characters = text::Characters::of(text);
-  const auto ids = text::split(characters.encode(text));
-  const xgrad::nn::GPT model = plain_model(characters.size());
+  const auto text = lm::decode_utf8(tiny_text(), "text");
+  const auto characters = lm::Characters::of(text);
+  const auto ids = lm::split(characters.encode(text));
+  const xgrad::lm::GPT model = plain_model(characters.size());
   xgrad::Generator generator(1337);
   double expected = 0;
   for (int i = 0; i < 2; ++i) {
-    const auto [x, y] = text::random_batch(ids.validation, 8, 4, generator);
+    const auto [x, y] = lm::random_batch(ids.validation, 8, 4, generator);
     expected += model.loss(x, y).item() / 2;
   }
   CHECK(printed_after(result.err, "\nbefore the first step: validation loss ") ==
@@ -161,24 +159,23 @@ TEST_CASE("xgrad: documents that do not see each other", "[losses][documents]") 
   check_contains(trained.err, {"'.\\x0a' ends 54 documents to train on."});
   // The final loss is that of each document's part of a block alone, position by position.
   const auto saved = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
-  const text::Characters characters = characters_in(saved);
-  xgrad::nn::GPT model = plain_model(characters.size());
+  const lm::Characters characters = characters_in(saved);
+  xgrad::lm::GPT model = plain_model(characters.size());
   xgrad::io::load_state(model, saved.model, "test");
-  const text::Ids ids =
-      text::split(characters.encode(text::decode_utf8(tiny_text(), "text"))).validation;
+  const lm::Ids ids = lm::split(characters.encode(lm::decode_utf8(tiny_text(), "text"))).validation;
   const std::string validation = characters.decode(ids);
   double total = 0;
   for (std::size_t block = 0; block < 29; ++block) {
-    const auto [x, y] = text::block_batch(ids, 8, block, 1);
+    const auto [x, y] = lm::block_batch(ids, 8, block, 1);
     for (std::size_t begin = 0, end = 0; begin < 8; begin = end) {
       do
         ++end;
-      while (end < 8 && (8 * block + end < 2 ||
-                         validation.substr(8 * block + end - 2, 2) != ".\n"));
-      const double mean =
-          model.loss(x.narrow(1, static_cast<std::int64_t>(begin), end - begin),
-                     y.narrow(1, static_cast<std::int64_t>(begin), end - begin))
-              .item();
+      while (end < 8 &&
+             (8 * block + end < 2 || validation.substr(8 * block + end - 2, 2) != ".\n"));
+      const double mean = model
+                              .loss(x.narrow(1, static_cast<std::int64_t>(begin), end - begin),
+                                    y.narrow(1, static_cast<std::int64_t>(begin), end - begin))
+                              .item();
       total += mean * static_cast<double>(end - begin) / (29 * 8);
     }
   }
@@ -187,11 +184,10 @@ TEST_CASE("xgrad: documents that do not see each other", "[losses][documents]") 
   CHECK(loss != Approx(loss_over(folder / "run/checkpoint.safetensors", tiny_text(), 29, true))
                     .epsilon(1e-4));
   CHECK(printed_after(run_well(folder, {"eval", "run"}).out, "val_loss ") == loss);
-  CHECK(printed_after(run_well(folder, {"eval", "run", "--document-end", "\n"}).out,
-                      "val_loss ") != loss);
+  CHECK(printed_after(run_well(folder, {"eval", "run", "--document-end", "\n"}).out, "val_loss ") !=
+        loss);
   // Samples end with their document.
-  CHECK_THAT(run_well(folder, {"sample", "run", "--prompt", "g did n"}).out,
-             EndsWith(".\n\n"));
+  CHECK_THAT(run_well(folder, {"sample", "run", "--prompt", "g did n"}).out, EndsWith(".\n\n"));
   // Resuming keeps it, by its flag or by its id.
   run_well(folder, overridden(with_end, {"--out", "half", "--max-iters", "20"}));
   run_well(folder, {"train", "--resume", "half", "--max-iters", "40"});
@@ -201,14 +197,16 @@ TEST_CASE("xgrad: documents that do not see each other", "[losses][documents]") 
                 {"--document-end \n is given, but the run has .\n"});
   run_well(folder, overridden(with_end, {"--out", "by id", "--document-end", "id:0"}));
   run_well(folder, overridden(with_end, {"--out", "by text", "--document-end", "\n"}));
-  CHECK(xgrad::io::load_checkpoint(folder / "by id/checkpoint.safetensors").model.at(0).second
-            .data<float>()[0] ==
-        xgrad::io::load_checkpoint(folder / "by text/checkpoint.safetensors").model.at(0).second
-            .data<float>()[0]);
-  check_contains(run(folder, tiny_train({"--overfit-one-batch", "--document-end", "\n",
-                                          "--max-iters", "400"}))
-                     .out,
-                 {"passed"});
+  CHECK(xgrad::io::load_checkpoint(folder / "by id/checkpoint.safetensors")
+            .model.at(0)
+            .second.data<float>()[0] ==
+        xgrad::io::load_checkpoint(folder / "by text/checkpoint.safetensors")
+            .model.at(0)
+            .second.data<float>()[0]);
+  check_contains(
+      run(folder, tiny_train({"--overfit-one-batch", "--document-end", "\n", "--max-iters", "400"}))
+          .out,
+      {"passed"});
 
   for (const auto& [end, fragment] : std::vector<std::pair<std::string, std::string>>{
            {"Q", "Q"},
@@ -231,15 +229,15 @@ TEST_CASE("xgrad: documents that do not see each other", "[losses][documents]") 
 TEST_CASE("xgrad: a digit that ends documents, and no end", "[losses][documents]") {
   const TinyFolder folder;
   const auto documents = [&](const std::string& end, const Arguments& more = {}) {
-    const Result result = run(
-        folder, overridden(tiny_train({"--dry-run", "--document-end", end}), more));
+    const Result result =
+        run(folder, overridden(tiny_train({"--dry-run", "--document-end", end}), more));
     INFO(result.err);
     REQUIRE(result.code == 0);
     const std::size_t at = result.out.find("' ends ");
     return at == std::string::npos ? 0 : std::stoi(result.out.substr(at + 7));
   };
   // "1" is a character of the text, and not all of "19" is: that is the id of a letter.
-  const text::Characters characters = text::Characters::of(text::decode_utf8(tiny_text(), "text"));
+  const lm::Characters characters = lm::Characters::of(lm::decode_utf8(tiny_text(), "text"));
   const std::string train = tiny_text().substr(0, tiny_text().size() * 9 / 10),
                     letter = characters.decode({19}), one = characters.decode({1});
   CHECK(documents("1") == std::ranges::count(train, '1'));
@@ -280,8 +278,7 @@ TEST_CASE("xgrad: the last validation is bounded and named", "[losses]") {
         printed_after(run_well(folder, {"eval", "--checkpoint", "large run"}).out, "val_loss "));
 }
 
-TEST_CASE("xgrad: eval scores all of a text, or the part that is asked for",
-          "[losses]") {
+TEST_CASE("xgrad: eval scores all of a text, or the part that is asked for", "[losses]") {
   const TrainedFolder folder;
   const auto eval = [&](const Arguments& more) {
     Arguments all = {"eval", "--checkpoint", folder.checkpoint};

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/lm/text.hpp>
-#include <xgrad/lm/pretrained.hpp>
 #include <xgrad/io/safetensors.hpp>
+#include <xgrad/lm/pretrained.hpp>
+#include <xgrad/lm/text.hpp>
 #include <xgrad/lm/tokenizer.hpp>
 
 #include "lm/program/run.hpp"
@@ -21,12 +21,12 @@ namespace nn = xgrad::nn;
 
 /// A text, and a model in `llama` with its tokenizer and unused ids.
 struct PretrainedFolder : TinyFolder {
-  xgrad::text::BytePairs tokens = xgrad::text::BytePairs::learn(tiny_text(), 280);
+  xgrad::lm::BytePairs tokens = xgrad::lm::BytePairs::learn(tiny_text(), 280);
   PretrainedFolder() {
     xgrad::manual_seed(5);
-    save("llama", nn::GPTConfig::llama(sizes()));
+    save("llama", lm::GPTConfig::llama(sizes()));
   }
-  static nn::GPTConfig sizes() {
+  static lm::GPTConfig sizes() {
     return {.block_size = 32,
             .vocab_size = 288,
             .n_layer = 2,
@@ -35,9 +35,9 @@ struct PretrainedFolder : TinyFolder {
             .n_kv_head = 2,
             .n_inner = 24};
   }
-  void save(const std::string& name, const nn::GPTConfig& config) const {
-    io::save_pretrained(*this / name, nn::GPT(config));
-    io::write_tokenizer(*this / name + "/tokenizer.json", tokens);
+  void save(const std::string& name, const lm::GPTConfig& config) const {
+    lm::save_pretrained(*this / name, lm::GPT(config));
+    lm::write_tokenizer(*this / name + "/tokenizer.json", tokens);
   }
   xgrad::Indices row(const std::string& text, std::size_t begin, std::size_t end) const {
     const auto ids = tokens.encode(text);
@@ -73,7 +73,7 @@ double value_after(const std::string& text, const std::string& words) {
 
 TEST_CASE("xgrad: a pretrained model writes, is measured and is shown", "[pretrained]") {
   const PretrainedFolder folder;
-  const nn::GPT model = io::load_pretrained(folder / "llama");
+  const lm::GPT model = lm::load_pretrained(folder / "llama");
   const Result written = ran(folder, {"sample", "--checkpoint", "llama", "--prompt", "the cat",
                                       "--tokens", "200", "--temperature", "1", "--seed", "3"});
   CHECK(written.err == "xgrad: llama, a pretrained model\n");
@@ -81,7 +81,7 @@ TEST_CASE("xgrad: a pretrained model writes, is measured and is shown", "[pretra
   const std::size_t n = folder.tokens.encode("the cat").size();
   const xgrad::Indices ids =
       model.generate(folder.row("the cat", 0, n), 200, generator, {.temperature = 1});
-  xgrad::text::Utf8Stream characters;
+  xgrad::lm::Utf8Stream characters;
   std::string expected;
   std::size_t unknown = 0;  // without a token: they print nothing
   for (std::size_t i = 0; i < n + 200; ++i)
@@ -159,7 +159,7 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
   check_contains(trained.err,
                  {"From:  llama, a pretrained model.\n", " tokens of a vocabulary of 280; ",
                   "n_layer 2, n_head 4, n_embd 16: "});
-  const nn::GPT model = io::load_pretrained(folder / "llama");
+  const lm::GPT model = lm::load_pretrained(folder / "llama");
   const std::vector<Json> rows = metrics_of(folder / "run");
   CHECK(rows.at(0).at("val_loss_before").get<double>() == Approx(std::log(288)).margin(0.3));
   const Json config = Json::parse(read_bytes(folder / "run/config.json"));
@@ -186,9 +186,9 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
   // Back to its folder.
   CHECK(ran(folder, {"export", "--checkpoint", "run", "--out", "tuned/"}).out ==
         "tuned/: config.json, model.safetensors, tokenizer.json\n");
-  CHECK(io::read_tokenizer(folder / "tuned/tokenizer.json") == folder.tokens);
+  CHECK(lm::read_tokenizer(folder / "tuned/tokenizer.json") == folder.tokens);
   const auto checkpoint = io::load_checkpoint(folder / "run/checkpoint.safetensors").model;
-  const auto exported = nn::state_dict(io::load_pretrained(folder / "tuned"));
+  const auto exported = nn::state_dict(lm::load_pretrained(folder / "tuned"));
   REQUIRE(exported.size() == checkpoint.size());
   for (const auto& [name, x] : exported)
     for (const auto& [other, y] : checkpoint)
@@ -206,7 +206,7 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
         ran(folder, {"export", "--checkpoint", "own" + bias, "--out", "gpt2" + bias + "/"}).out;
     check_contains(said, {"model.safetensors, tokenizer.json, tokenizer_config.json\n"});
     CHECK((said.find("\nBiases that the model lacks, and") != said.npos) == (bias == "false"));
-    const nn::StateDict weights = nn::state_dict(io::load_pretrained(folder / "gpt2" + bias));
+    const nn::StateDict weights = nn::state_dict(lm::load_pretrained(folder / "gpt2" + bias));
     const auto norm = std::ranges::find(weights, "transformer.h.0.ln_1.bias",
                                         [](const auto& named) { return named.first; });
     REQUIRE(norm != weights.end());
@@ -242,16 +242,16 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
 
 TEST_CASE("xgrad: a pretrained Mistral and a Qwen3", "[pretrained]") {
   const PretrainedFolder folder;
-  nn::GPTConfig mistral = nn::GPTConfig::llama(PretrainedFolder::sizes()), qwen3 = mistral;
+  lm::GPTConfig mistral = lm::GPTConfig::llama(PretrainedFolder::sizes()), qwen3 = mistral;
   mistral.sliding_window = 5;
   qwen3.qk_norm = true;
   qwen3.head_dim = 6;
-  for (const auto& [name, config] : {std::pair<std::string, nn::GPTConfig>("mistral", mistral),
-                                     std::pair<std::string, nn::GPTConfig>("qwen3", qwen3)}) {
+  for (const auto& [name, config] : {std::pair<std::string, lm::GPTConfig>("mistral", mistral),
+                                     std::pair<std::string, lm::GPTConfig>("qwen3", qwen3)}) {
     INFO(name);
     xgrad::manual_seed(7);
     folder.save(name, config);
-    const nn::GPT model = io::load_pretrained(folder / name);
+    const lm::GPT model = lm::load_pretrained(folder / name);
     CHECK(model.config.sliding_window == config.sliding_window);
     const std::string few = "the cat sat on mat 3,\nthe dog did not.\n";
     write_bytes(folder / "few", few);
@@ -275,7 +275,7 @@ TEST_CASE("xgrad: a pretrained Mistral and a Qwen3", "[pretrained]") {
       for (const char* const file : {"/config.json", "/model.safetensors"})
         CHECK(read_bytes(folder / "new-" + run + file) ==
               read_bytes(folder / "new-" + half + file));
-      const nn::GPT again = io::load_pretrained(folder / "new-" + run);
+      const lm::GPT again = lm::load_pretrained(folder / "new-" + run);
       CHECK(again.config.sliding_window == config.sliding_window);
       CHECK(again.config.qk_norm == config.qk_norm);
     }
@@ -291,7 +291,7 @@ TEST_CASE("xgrad: bytes that a tokenizer does not know", "[pretrained]") {
   auto parts = folder.tokens.parts();
   REQUIRE(tiny_text().find('z') == std::string::npos);
   *std::ranges::find(parts.tokens, "z") = "never";
-  io::write_tokenizer(folder / "llama/tokenizer.json", xgrad::text::BytePairs(parts));
+  lm::write_tokenizer(folder / "llama/tokenizer.json", xgrad::lm::BytePairs(parts));
   write_bytes(folder / "zoo", tiny_text() + "zzz");
   check_contains(ran(folder, {"eval", "--checkpoint", "llama", "--data", "zoo"}).err,
                  {"the text: the vocabulary has no tokens for 3 of ", " bytes, which are dropped"});
@@ -363,11 +363,11 @@ TEST_CASE("xgrad: export writes safetensors and folders alone", "[pretrained]") 
 
 TEST_CASE("xgrad: characters that a tokenizer makes <unk>", "[pretrained]") {
   const PretrainedFolder folder;
-  xgrad::text::BytePairs::Parts parts;
+  xgrad::lm::BytePairs::Parts parts;
   parts.splits.clear();
   parts.tokens = {"<unk>", "\u2581", "a", "b"};
   parts.characters = {.size = 4, .byte_fallback = false, .unk = 0};
-  io::write_tokenizer(folder / "llama/tokenizer.json", xgrad::text::BytePairs(parts));
+  lm::write_tokenizer(folder / "llama/tokenizer.json", xgrad::lm::BytePairs(parts));
   std::string text;
   for (int i = 0; i < 400; ++i)
     text += "\u4E2Da";
@@ -385,7 +385,7 @@ TEST_CASE("xgrad: characters that a tokenizer makes <unk>", "[pretrained]") {
                   {"--document-end '", "the vocabulary has no tokens for some of it"});
   // The same of bytes that are dropped: the text has 4 for 2 ids that are scored.
   parts.characters->unk.reset();
-  io::write_tokenizer(folder / "llama/tokenizer.json", xgrad::text::BytePairs(parts));
+  lm::write_tokenizer(folder / "llama/tokenizer.json", xgrad::lm::BytePairs(parts));
   const Result dropped = ran(folder, {"eval", "llama", "--data", "unknown", "--block-size", "20"});
   check_contains(dropped.err, {"1,200 of 1,600 bytes, which are dropped\n"});
   CHECK(value_after(dropped.out, ", ") ==
@@ -394,15 +394,15 @@ TEST_CASE("xgrad: characters that a tokenizer makes <unk>", "[pretrained]") {
 
 TEST_CASE("xgrad: a tokenizer of Llama 2's kind", "[pretrained]") {
   PretrainedFolder folder;
-  xgrad::text::BytePairs::Parts parts;
+  xgrad::lm::BytePairs::Parts parts;
   parts.splits.clear();
   parts.tokens = {"<unk>", "\u2581", "t", "h", "e", "\u2581t", "\u2581th", "\u2581the"};
   parts.merges = {{1, 2}, {5, 3}, {6, 4}};
   for (int byte = 0; byte < 256; ++byte)
     parts.tokens.push_back(fmt::format("<0x{:02X}>", byte));
   parts.characters.emplace().size = static_cast<std::uint32_t>(parts.tokens.size());
-  const xgrad::text::BytePairs tokens(parts);
-  io::write_tokenizer(folder / "llama/tokenizer.json", tokens);
+  const xgrad::lm::BytePairs tokens(parts);
+  lm::write_tokenizer(folder / "llama/tokenizer.json", tokens);
   const std::string out =
       ran(folder, {"sample", "llama", "--prompt", "the cat\u00E9", "--tokens", "30"}).out;
   CHECK_THAT(out, StartsWith("the cat\u00E9"));  // without the space that the tokenizer adds
@@ -410,7 +410,7 @@ TEST_CASE("xgrad: a tokenizer of Llama 2's kind", "[pretrained]") {
   const std::string after = ran(folder, {"sample", "run", "--prompt", "the", "--tokens", "0"}).out;
   CHECK(after == "the\n");
   run_well(folder, {"export", "--checkpoint", "run", "--out", "out/"});
-  CHECK(io::read_tokenizer(folder / "out/tokenizer.json") == tokens);
+  CHECK(lm::read_tokenizer(folder / "out/tokenizer.json") == tokens);
 }
 
 TEST_CASE("xgrad: folders of pretrained models that do not do", "[pretrained]") {
@@ -434,7 +434,7 @@ TEST_CASE("xgrad: folders of pretrained models that do not do", "[pretrained]") 
   std::string numbers;
   for (int i = 0; i < 500; ++i)
     numbers += std::to_string(i * 7919) + " ";
-  io::write_tokenizer(path, xgrad::text::BytePairs::learn(numbers, 300));
+  lm::write_tokenizer(path, xgrad::lm::BytePairs::learn(numbers, 300));
   refused({"llama: the tokenizer has 300 tokens, and config.json a vocab_size of 288"});
   fs::remove(path);
   refused({"llama: it has no tokenizer.json, which defines"});

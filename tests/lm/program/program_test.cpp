@@ -9,14 +9,14 @@
 #include <sstream>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/lm/characters.hpp>
-#include <xgrad/lm/text.hpp>
 #include <xgrad/io/checkpoint.hpp>
+#include <xgrad/lm/characters.hpp>
 #include <xgrad/lm/gpt.hpp>
+#include <xgrad/lm/text.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
-#include "lm/program/run.hpp"
 #include "lm/program/corpus_nll.hpp"
+#include "lm/program/run.hpp"
 
 namespace {
 
@@ -37,7 +37,7 @@ std::string number_after(const std::string& text, const std::string& key) {
 }
 
 /// The model that tiny_train() asks for.
-xgrad::nn::GPTConfig tiny_config(xgrad::Size vocab_size, double dropout = 0) {
+xgrad::lm::GPTConfig tiny_config(xgrad::Size vocab_size, double dropout = 0) {
   return {.block_size = 8,
           .vocab_size = vocab_size,
           .n_layer = 1,
@@ -63,8 +63,7 @@ TEST_CASE("xgrad: a run writes all promised files") {
   CHECK(config.at("max_iters") == 40);
   CHECK(config.at("weight_decay") == 0.1);  // the preset's
   CHECK(config.at("bias") == false);
-  const auto characters =
-      xgrad::text::Characters::of(xgrad::text::decode_utf8(tiny_text(), "text"));
+  const auto characters = xgrad::lm::Characters::of(xgrad::lm::decode_utf8(tiny_text(), "text"));
   CHECK(config.at("vocab_size") == characters.size());
   CHECK(std::filesystem::path(config.at("data").get<std::string>()).is_absolute());
 
@@ -119,15 +118,15 @@ TEST_CASE("xgrad: eval prints the loss that training ended with") {
   CHECK(lines_of(named.out)[0] == lines_of(same.out)[0]);
   // The same block by block.
   const auto checkpoint = xgrad::io::load_checkpoint(folder / folder.checkpoint);
-  xgrad::nn::GPT model(tiny_config(characters_in(checkpoint).size()));
+  xgrad::lm::GPT model(tiny_config(characters_in(checkpoint).size()));
   xgrad::io::load_state(model, checkpoint.model, "test");
-  const auto text = xgrad::text::decode_utf8(tiny_text(), "text");
-  const auto part = xgrad::text::split(characters_in(checkpoint).encode(text)).validation;
-  const std::size_t blocks = xgrad::text::block_count(part, 8);
+  const auto text = xgrad::lm::decode_utf8(tiny_text(), "text");
+  const auto part = xgrad::lm::split(characters_in(checkpoint).encode(text)).validation;
+  const std::size_t blocks = xgrad::lm::block_count(part, 8);
   REQUIRE(blocks == 29);
   double total = 0;
   for (std::size_t i = 0; i < blocks; ++i) {
-    const auto [x, y] = xgrad::text::block_batch(part, 8, i, 1);
+    const auto [x, y] = xgrad::lm::block_batch(part, 8, i, 1);
     total += model.loss(x, y).item();
   }
   CHECK(std::stod(trained) == Approx(total / static_cast<double>(blocks)).epsilon(1e-6));
@@ -218,17 +217,17 @@ TEST_CASE("xgrad: the draws are those of the plain loop") {
   run_well(folder, tiny_train({"--out", "run", "--dropout", "0.2", "--max-iters", "5"}));
 
   xgrad::manual_seed(1337);
-  const auto text = xgrad::text::decode_utf8(tiny_text(), "text");
-  const auto characters = xgrad::text::Characters::of(text);
-  const auto ids = xgrad::text::split(characters.encode(text));
-  const xgrad::nn::GPT model(tiny_config(characters.size(), 0.2));
+  const auto text = xgrad::lm::decode_utf8(tiny_text(), "text");
+  const auto characters = xgrad::lm::Characters::of(text);
+  const auto ids = xgrad::lm::split(characters.encode(text));
+  const xgrad::lm::GPT model(tiny_config(characters.size(), 0.2));
   const auto parameters = xgrad::nn::parameters(model);
   xgrad::optim::AdamW optimizer(
       xgrad::optim::decay_matrices(parameters, {.betas = {0.9, 0.99}, .weight_decay = 0.1}));
   const std::vector<Json> rows = metrics_of(folder / "run");
   REQUIRE(rows.size() == 5);
   for (const Json& row : rows) {
-    const auto [x, y] = xgrad::text::random_batch(ids.train, 8, 4, xgrad::default_generator());
+    const auto [x, y] = xgrad::lm::random_batch(ids.train, 8, 4, xgrad::default_generator());
     const xgrad::Tensor loss = model.loss(x, y);
     CHECK(row.at("loss").get<double>() == Approx(loss.item()).epsilon(1e-8));
     optimizer.set_learning_rate(row.at("lr").get<double>());

@@ -16,9 +16,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+#include <xgrad/io/checkpoint.hpp>
 #include <xgrad/lm/characters.hpp>
 #include <xgrad/lm/text.hpp>
-#include <xgrad/io/checkpoint.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/errors.hpp"
@@ -26,9 +26,9 @@
 #include "helpers/temporary_folder.hpp"
 
 /// The characters of a checkpoint's model.
-inline xgrad::text::Characters characters_in(const xgrad::io::Checkpoint& checkpoint) {
-  return xgrad::text::Characters::from_list(
-      xgrad::text::decode_utf8(*checkpoint.user.find<std::string>("characters"), "characters"));
+inline xgrad::lm::Characters characters_in(const xgrad::io::Checkpoint& checkpoint) {
+  return xgrad::lm::Characters::from_list(
+      xgrad::lm::decode_utf8(*checkpoint.user.find<std::string>("characters"), "characters"));
 }
 
 using Json = nlohmann::json;
@@ -179,9 +179,9 @@ inline Result run_well(const TemporaryFolder& folder, const Arguments& arguments
   // Which checkpoint was used, and nothing else.
   const bool uses_one =
       arguments[0] == "eval" || arguments[0] == "sample" || arguments[0] == "export";
-  CHECK_THAT(warnings_in(result.err),
-             Catch::Matchers::Matches(
-                 uses_one ? "xgrad: .*, (after [0-9]+ steps?|weights alone)\n" : ""));
+  CHECK_THAT(
+      warnings_in(result.err),
+      Catch::Matchers::Matches(uses_one ? "xgrad: .*, (after [0-9]+ steps?|weights alone)\n" : ""));
   if (arguments[0] != "train")
     CHECK(result.err == warnings_in(result.err));
   return result;

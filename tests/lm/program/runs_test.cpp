@@ -9,10 +9,10 @@
 #include <xgrad/viz/chart.hpp>
 #include <xgrad/viz/page.hpp>
 
-#include "helpers/catch.hpp"
-#include "helpers/temporary_folder.hpp"
 #include <xgrad/lm/program/runs/format.hpp>
 #include <xgrad/lm/program/runs/runs.hpp>
+#include "helpers/catch.hpp"
+#include "helpers/temporary_folder.hpp"
 
 namespace {
 
@@ -39,7 +39,7 @@ std::string rows(int steps, double first, double last) {
   return text;
 }
 
-std::string page_of(const runs::Run& run) { return xgrad::pages::to_html(runs::page({run})); }
+std::string page_of(const runs::Run& run) { return xgrad::viz::to_html(runs::page({run})); }
 
 using Cells = std::vector<std::string>;
 Cells values_in(const std::vector<runs::Row>& table, const std::string& name) {
@@ -250,7 +250,7 @@ TEST_CASE("runs: compared in a table", "[runs]") {
   const std::string text = runs::table_text(three);
   CHECK_THAT(text, ContainsSubstring("  a         b         c\n") &&
                        ContainsSubstring("best validation loss"));
-  const std::string page = xgrad::pages::to_html(runs::page(three));
+  const std::string page = xgrad::viz::to_html(runs::page(three));
   CHECK_THAT(page, ContainsSubstring("<th scope=\"col\">b</th>") && ContainsSubstring("2.25 *"));
 }
 

@@ -123,10 +123,11 @@ TEST_CASE("xgrad: several prompts at once are as each alone", "[sample]") {
   write_bytes(folder / "prompts", R"({"prompt": ["c", "the d"], "tokens": 2})");
   check_contains(run(folder, {"sample", "run", "--config", "prompts"}).out, {line + "the d"});
   write_bytes(folder / "list", R"({"stop": ["a", "b"]})");
-  check_refused(folder, {"sample", "run", "--config", "list"}, 2, {"--stop has one value, not a list"});
+  check_refused(folder, {"sample", "run", "--config", "list"}, 2,
+                {"--stop has one value, not a list"});
   // One that cannot go on loses nothing of the others.
-  const Result failed = run(folder, {"sample", "run", "--prompt", "the dog", "--prompt", "c", "--tokens",
-                                     "60", "--no-repeat-ngram", "1"});
+  const Result failed = run(folder, {"sample", "run", "--prompt", "the dog", "--prompt", "c",
+                                     "--tokens", "60", "--no-repeat-ngram", "1"});
   CHECK(failed.code == 1);
   check_contains(failed.out, {"the dog", line + "c"});
   all.insert(all.end(), {"--prompt", "Q"});
@@ -156,8 +157,8 @@ TEST_CASE("xgrad: --stop is a text, with its blanks and across tokens", "[sample
   const TemporaryFolder folder;
   namespace text = xgrad::text;
   for (const auto spaces :
-       {text::CharacterTokens::Spaces::first, text::CharacterTokens::Spaces::prepended}) {
-    text::BytePairs::Parts parts;
+       {lm::CharacterTokens::Spaces::first, lm::CharacterTokens::Spaces::prepended}) {
+    lm::BytePairs::Parts parts;
     parts.tokens = {"\u2581", "b", "u", "i", "l", "d", "\u2581b", "ui", "\u00E9", "<|eot|>"};
     parts.merges = {{0, 1}, {2, 3}};
     parts.added = {{"<|eot|>", 9}};
@@ -165,17 +166,18 @@ TEST_CASE("xgrad: --stop is a text, with its blanks and across tokens", "[sample
     parts.characters = {.size = 9, .spaces = spaces, .byte_fallback = false};
     xgrad::manual_seed(3);
     std::filesystem::remove_all(folder / "base");
-    xgrad::io::save_pretrained(folder / "base",
-                               xgrad::nn::GPT(xgrad::nn::GPTConfig::llama({.block_size = 8,
+    xgrad::lm::save_pretrained(folder / "base",
+                               xgrad::lm::GPT(xgrad::lm::GPTConfig::llama({.block_size = 8,
                                                                            .vocab_size = 10,
                                                                            .n_layer = 1,
                                                                            .n_head = 1,
                                                                            .n_embd = 8,
                                                                            .n_inner = 8})));
-    xgrad::io::write_tokenizer(folder / "base/tokenizer.json", text::BytePairs(parts));
+    xgrad::lm::write_tokenizer(folder / "base/tokenizer.json", lm::BytePairs(parts));
     const std::string prompt = "build";
     const auto written = [&](const Arguments& more) {
-      return run(folder, overridden({"sample", "base", "--prompt", prompt, "--tokens", "300"}, more))
+      return run(folder,
+                 overridden({"sample", "base", "--prompt", prompt, "--tokens", "300"}, more))
           .out;
     };
     const std::string whole = written({}), shown = written({"--special-tokens", "true"});
@@ -259,7 +261,7 @@ TEST_CASE("xgrad: characters come whole", "[sample]") {
   for (ssize_t n = 0; (n = ::read(sockets[0], some, sizeof(some))) > 0; ++pieces) {
     const std::string piece(some, static_cast<std::size_t>(n));
     CAPTURE(piece);
-    tokens += xgrad::text::decode_utf8(piece, "a piece").size();  // throws if it is cut
+    tokens += xgrad::lm::decode_utf8(piece, "a piece").size();  // throws if it is cut
   }
   ::close(sockets[0]);
   CHECK(process.wait().code == 0);

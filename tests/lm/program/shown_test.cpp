@@ -6,13 +6,13 @@
 #include <regex>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/sanitizers.hpp>
-#include <xgrad/lm/text.hpp>
 #include <xgrad/lm/gpt.hpp>
+#include <xgrad/lm/text.hpp>
 
 #include <xgrad/autograd/threads.hpp>
 
-#include "lm/program/run.hpp"
 #include "lm/program/corpus_nll.hpp"
+#include "lm/program/run.hpp"
 
 namespace {
 
@@ -43,8 +43,7 @@ double number_behind(const std::string& text, const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("xgrad: results go to standard output, and all else to standard error",
-          "[shown]") {
+TEST_CASE("xgrad: results go to standard output, and all else to standard error", "[shown]") {
   const TinyFolder folder;
   const Result usual = run_well(folder, tiny_train({"--out", "a"}));
   CHECK_THAT(usual.out,
@@ -144,12 +143,12 @@ TEST_CASE("xgrad: one batch is learnt by heart", "[shown]") {
   // The lowest possible loss of the first batch: blocks with one beginning may continue
   // differently.
   xgrad::manual_seed(1337);
-  const auto text = xgrad::text::decode_utf8(tiny_text(), "text");
-  const auto characters = xgrad::text::Characters::of(text);
-  const auto ids = xgrad::text::split(characters.encode(text));
-  const xgrad::nn::GPT model(
+  const auto text = xgrad::lm::decode_utf8(tiny_text(), "text");
+  const auto characters = xgrad::lm::Characters::of(text);
+  const auto ids = xgrad::lm::split(characters.encode(text));
+  const xgrad::lm::GPT model(
       {.block_size = 8, .vocab_size = 23, .n_layer = 1, .n_head = 2, .n_embd = 16, .bias = false});
-  const auto [x, y] = xgrad::text::random_batch(ids.train, 8, 4, xgrad::default_generator());
+  const auto [x, y] = xgrad::lm::random_batch(ids.train, 8, 4, xgrad::default_generator());
   double expected = 0;
   for (std::size_t t = 0; t < 8; ++t) {
     std::map<std::string, std::map<std::int64_t, int>> after;

@@ -4,8 +4,8 @@
 
 #include <cmath>
 #include <filesystem>
-#include <xgrad/lm/text.hpp>
 #include <xgrad/io/safetensors.hpp>
+#include <xgrad/lm/text.hpp>
 #include <xgrad/lm/tokenizer.hpp>
 
 #include "lm/program/run.hpp"
@@ -31,10 +31,10 @@ struct TokensFolder : TemporaryFolder {
   TokensFolder() { write_bytes(*this / "text", many_scripts()); }
 };
 
-xgrad::text::BytePairs tokens_in(const std::string& path) {
+xgrad::lm::BytePairs tokens_in(const std::string& path) {
   const xgrad::io::Checkpoint checkpoint = xgrad::io::load_checkpoint(path);
   CHECK(checkpoint.user.find("characters") == nullptr);
-  return xgrad::io::tokenizer_of(*checkpoint.user.find("tokenizer"), path);
+  return xgrad::lm::tokenizer_of(*checkpoint.user.find("tokenizer"), path);
 }
 
 /// The standard output of a command that succeeds.
@@ -59,11 +59,11 @@ TEST_CASE("xgrad: a vocabulary of byte pairs", "[tokens]") {
   const auto tokens = tokens_in(folder / checkpoint);
   CHECK(tokens.size() == 280);
   // Learned from the training split alone, nine tenths of the characters; encoded as a whole.
-  const auto characters = xgrad::text::decode_utf8(text, "text");
+  const auto characters = xgrad::lm::decode_utf8(text, "text");
   const std::size_t n = characters.size() * 9 / 10;
-  const std::string train = xgrad::text::encode_utf8(characters.substr(0, n)),
-                    validation = xgrad::text::encode_utf8(characters.substr(n));
-  CHECK(tokens == xgrad::text::BytePairs::learn(train, 280));
+  const std::string train = xgrad::lm::encode_utf8(characters.substr(0, n)),
+                    validation = xgrad::lm::encode_utf8(characters.substr(n));
+  CHECK(tokens == xgrad::lm::BytePairs::learn(train, 280));
   const auto ids = tokens.encode(validation);
   const std::size_t all = tokens.encode(train).size() + ids.size();
   check_contains(trained.err,
@@ -108,7 +108,7 @@ TEST_CASE("xgrad: a vocabulary of byte pairs", "[tokens]") {
 
   run_well(folder, {"export", "--checkpoint", "run"});
   const auto metadata = xgrad::io::load_safetensors(folder / "model.safetensors").metadata;
-  CHECK(xgrad::io::tokenizer_of(xgrad::io::parse_json(metadata.at("tokenizer"), 0, 9), "") ==
+  CHECK(xgrad::lm::tokenizer_of(xgrad::io::parse_json(metadata.at("tokenizer"), 0, 9), "") ==
         tokens);
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("xgrad: samples of byte pairs are whole characters", "[tokens]") {
   const std::string whole = sample({});
   CHECK_THAT(whole, StartsWith("\n"));
   CHECK_THAT(whole, ContainsSubstring("\uFFFD"));  // it has learned next to nothing
-  CHECK(xgrad::text::replace_invalid_utf8(whole) == whole);
+  CHECK(xgrad::lm::replace_invalid_utf8(whole) == whole);
   const std::string prompt = "\xE7\x8C\xAB <|";
   CHECK_THAT(sample({"--prompt", prompt}), StartsWith(prompt));
   // A stop may be in the middle of a token.
@@ -154,7 +154,7 @@ TEST_CASE("xgrad: pages show tokens as pieces of text", "[tokens]") {
   const auto all = tokens_in(folder / "run/checkpoint.safetensors");
   for (std::size_t id = 0; id < classes.size(); ++id)
     if (const std::string& bytes = all.bytes(static_cast<std::int64_t>(id));
-        xgrad::text::replace_invalid_utf8(bytes) == bytes)
+        xgrad::lm::replace_invalid_utf8(bytes) == bytes)
       CHECK(classes[id] == bytes);
   for (const char* const part : {"s<C3>", "<A4>t", " <E7\u00A08C>", "<90\u00A088>.", "<81>"})
     CHECK(std::ranges::count(classes, part) == 1);
