@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <xgrad/lm.hpp>
 #include <xgrad/xgrad.hpp>
 
 using namespace xgrad;

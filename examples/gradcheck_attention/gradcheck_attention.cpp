@@ -10,6 +10,7 @@
 #include <iostream>
 #include <string>
 #include <vector>
+#include <xgrad/lm/gpt.hpp>
 #include <xgrad/xgrad.hpp>
 
 #include <CLI/CLI.hpp>

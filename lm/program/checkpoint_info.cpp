@@ -238,7 +238,7 @@ void add_base(xgrad::io::Checkpoint& checkpoint, CheckpointInfo& info, const std
   xgrad::nn::StateDict weights;
   std::string why;
   try {
-    weights = state_dict(read_trained_model(base, "", true).model);
+    weights = xgrad::nn::state_dict(read_trained_model(base, "", true).model);
     if (xgrad::lm::base_checksum(weights) != info.lora->base_checksum)
       why = "The model there has other weights.";
   } catch (const FileError& error) {
@@ -257,14 +257,14 @@ static TrainedModel read_adapters(const std::string& folder, const std::string& 
   xgrad::lm::check_weights_kind(folder);
   const std::string base = base_of_adapters(folder, given);
   TrainedModel trained = read_trained_model(base, "", true);
-  const std::string sum = xgrad::lm::base_checksum(state_dict(trained.model));
+  const std::string sum = xgrad::lm::base_checksum(xgrad::nn::state_dict(trained.model));
   try {
     trained.info.lora = {xgrad::lm::load_adapters(folder, trained.model).lora,
                          std::filesystem::absolute(trained.path).lexically_normal().string(), sum};
   } catch (const ValueError& error) {
     fail<FileError>("{}: {}", folder, reason(error));
   }
-  check_finite(state_dict(trained.model), folder);
+  check_finite(xgrad::nn::state_dict(trained.model), folder);
   trained.path = folder;
   trained.about = fmt::format("{}, adapters to {}", folder, base);
   return trained;

@@ -17,7 +17,7 @@
 namespace program {
 namespace {
 
-namespace text = xgrad::text;
+namespace lm = xgrad::lm;
 
 corpus::Corpus corpus_of(const std::string& preset) {
   return find_preset(preset).names ? corpus::names_corpus() : corpus::scenes_corpus();

@@ -103,7 +103,7 @@ void export_model(const ExportOptions& options) {
   TrainedModel trained = load_trained_model(options.checkpoint, options.base);  // names the model
   xgrad::lm::merge_lora(trained.model);
   const CheckpointInfo& info = trained.info;
-  const xgrad::nn::StateDict state = state_dict(trained.model);
+  const xgrad::nn::StateDict state = xgrad::nn::state_dict(trained.model);
   const auto [key, vocabulary] = info.vocabulary.stored();
   const auto* const text = vocabulary.as<std::string>();
   const xgrad::io::TensorFile file{

@@ -27,8 +27,8 @@ namespace program {
 namespace {
 
 namespace fs = std::filesystem;
-namespace pages = xgrad::pages;
-namespace text = xgrad::text;
+namespace viz = xgrad::viz;
+namespace lm = xgrad::lm;
 
 /// The ids of --prompt, from 2 to the model's maximum.
 std::vector<std::int64_t> ids_of_prompt(const std::string& prompt, const Vocabulary& known,

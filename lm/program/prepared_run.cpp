@@ -119,7 +119,7 @@ PreparedRun prepare_options(const TrainOptions& given, const std::string& checkp
                            given.given.contains("--n-head") ? given.recipe.n_head : 0)
             : read_trained_model(given.init_from, given.base);
     run.from.emplace().path = trained.path;
-    run.from->model = state_dict(trained.model);
+    run.from->model = xgrad::nn::state_dict(trained.model);
     run.about = std::move(trained.about);
     run.info = std::move(trained.info);
     if (run.info.config.find("learning_rate") != nullptr)  // of a run

@@ -17,7 +17,7 @@
 
 namespace program {
 
-namespace text = xgrad::text;
+namespace lm = xgrad::lm;
 
 /// UTF-8 as it is read from a text file, in the vocabulary's normal form.
 static std::string normal(const std::string& what, const std::string& given,

@@ -13,7 +13,7 @@
 
 namespace program {
 
-namespace text = xgrad::text;
+namespace lm = xgrad::lm;
 
 Vocabulary::Vocabulary(const xgrad::io::Json& user, const std::string& path) {
   if (const auto* const list = user.find<std::string>("characters")) {

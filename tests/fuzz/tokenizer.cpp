@@ -10,7 +10,7 @@
 namespace fuzz {
 namespace {
 
-namespace text = xgrad::text;
+namespace lm = xgrad::lm;
 
 void run(std::string_view bytes) {
   refused<xgrad::FileError>([&] {

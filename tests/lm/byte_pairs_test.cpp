@@ -20,9 +20,9 @@ using Splits = std::vector<PatternSplit>;
 const std::string cl100k =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|)"
     R"(\s*[\r\n]+|\s+(?!\S)|\s+)";
-const Splits gpt2{{}}, smollm{{R"(\p{N})"}, {}}, llama3{{cl100k}},
-    qwen2{{std::string(cl100k).erase(cl100k.find("{1,3}"), 5)}};
-const std::array all_patterns{gpt2, smollm, llama3, qwen2};
+const Splits gpt2_pattern{{}}, smollm_pattern{{R"(\p{N})"}, {}}, llama3_pattern{{cl100k}},
+    qwen2_pattern{{std::string(cl100k).erase(cl100k.find("{1,3}"), 5)}};
+const std::array all_patterns{gpt2_pattern, smollm_pattern, llama3_pattern, qwen2_pattern};
 
 /// Pre-tokens, separated by bars.
 std::string pieces_of(const Splits& splits, std::string_view text) {
@@ -129,13 +129,13 @@ TEST_CASE("a text is cut as HuggingFace's tokenizers cut it", "[byte_pairs]") {
     for (std::size_t i = 0; i < all_patterns.size(); ++i)
       CHECK(pieces_of(all_patterns[i], text) == expected[i]);
   }
-  CHECK(pieces_of(gpt2, "") == "");
-  CHECK(pieces_of(llama3, std::string_view("\0a", 2)) == std::string_view("\0a", 2));
+  CHECK(pieces_of(gpt2_pattern, "") == "");
+  CHECK(pieces_of(llama3_pattern, std::string_view("\0a", 2)) == std::string_view("\0a", 2));
 }
 
 TEST_CASE("code points that are unknown are neither letters nor numbers", "[byte_pairs]") {
-  CHECK(pieces_of(gpt2, "a\u0378b\U0003FFFF.") == "a|\u0378|b|\U0003FFFF.");
-  CHECK(pieces_of(llama3, "\uE000\uFFFFa") == "\uE000\uFFFF|a");
+  CHECK(pieces_of(gpt2_pattern, "a\u0378b\U0003FFFF.") == "a|\u0378|b|\U0003FFFF.");
+  CHECK(pieces_of(llama3_pattern, "\uE000\uFFFFa") == "\uE000\uFFFF|a");
 }
 
 TEST_CASE("any pattern cuts a text as in HuggingFace's tokenizers", "[byte_pairs]") {
@@ -429,7 +429,7 @@ TEST_CASE("a vocabulary is learned from a text", "[byte_pairs]") {
   CHECK(BytePairs::learn("ca\nab\nac", 257).parts().tokens[256] == "ab");
   CHECK(BytePairs::learn("aaaa", 300).parts().tokens.size() == 258);  // "aa", "aaaa", and no more
   CHECK(BytePairs::learn("", 300).size() == 256);
-  CHECK(BytePairs::learn("ab\xFF", 300, {}, llama3).parts().splits == llama3);
+  CHECK(BytePairs::learn("ab\xFF", 300, {}, llama3_pattern).parts().splits == llama3_pattern);
   CHECK_THAT(message_of<ValueError>([] { BytePairs::learn("ab", 256, {"<s>"}); }),
              ContainsSubstring("256 has no room for 256 bytes and 1 special token"));
 }

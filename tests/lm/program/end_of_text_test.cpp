@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace io = xgrad::io;
+namespace lm = xgrad::lm;
 namespace nn = xgrad::nn;
 
 /// `base`: a Llama whose tokenizer begins a text with <|begin|>, and whose greedy text ends.

@@ -11,7 +11,7 @@
 
 namespace {
 
-namespace text = xgrad::text;
+namespace lm = xgrad::lm;
 
 double printed_after(const std::string& text, const std::string& key) {
   const std::size_t at = text.find(key);

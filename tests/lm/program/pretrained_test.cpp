@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace io = xgrad::io;
+namespace lm = xgrad::lm;
 namespace nn = xgrad::nn;
 
 /// A text, and a model in `llama` with its tokenizer and unused ids.
