@@ -241,100 +241,6 @@ std::string reason(const DropoutReport& r) {
   return "";
 }
 
-}  // namespace
-
-CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
-                          const CausalOptions& options) {
-  check_function(f, "check_causal");
-  return Dependence(causal, f, x, options.seq_dim, options.seed, options.atol).run();
-}
-
-LeakReport check_batch_independence(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
-                                    const BatchOptions& options) {
-  check_function(f, "check_batch_independence");
-  check<ValueError>(x.size(options.dim) >= 2,
-                    "check_batch_independence: {} items; at least 2 are needed",
-                    x.size(options.dim));
-  return Dependence(batch, f, x, options.dim, options.seed, options.atol).run();
-}
-
-DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const Tensor& expected,
-                                 const DropoutOptions& options) {
-  check_function(dropped, "check_dropout_mean");
-  check<ValueError>(options.samples >= 2, "check_dropout_mean: {} samples; at least 2 are needed",
-                    options.samples);
-  const auto e = elements(expected);
-  const double square = [&] {
-    double sum = 0;
-    for (const double v : e)
-      sum += v * v;
-    return sum;
-  }();
-  check<ValueError>(std::isfinite(square), "check_dropout_mean: the expected value is not finite");
-  check<ValueError>(square > 0, "check_dropout_mean: the expected value is zero everywhere");
-
-  const detail::SameDraws restore;
-  manual_seed(options.seed);
-  Generator generator(options.seed + 1);
-  std::array<std::vector<double>, 3> directions{e, std::vector<double>(e.size(), 1),
-                                                std::vector<double>(e.size())};
-  for (double& w : directions[2])
-    w = normal_away_from_zero(generator);
-  std::array<Samples, 3> samples;
-  double zeros = 0, could_be = 0;
-  for (std::size_t n = 0; n < options.samples; ++n) {
-    const Tensor y = dropped();
-    if (y.shape() != expected.shape())
-      fail<ShapeError>("check_dropout_mean: the function gives {} but {} is expected",
-                       to_string(y.shape()), to_string(expected.shape()));
-    const auto values = elements(y);
-    for (std::size_t k = 0; k < samples.size(); ++k) {
-      double along = 0;
-      for (std::size_t i = 0; i < e.size(); ++i)
-        along += directions[k][i] * (values[i] - e[i]);
-      samples[k].add(along);
-    }
-    for (std::size_t i = 0; i < e.size(); ++i)
-      if (e[i] != 0) {
-        could_be += 1;
-        zeros += values[i] == 0 ? 1 : 0;
-      }
-  }
-  DropoutReport report;
-  report.ratio = 1 + samples[0].mean / square;
-  report.standard_error = samples[0].error() / square;
-  report.zeros = zeros / could_be;
-  for (std::size_t k = 0; k < samples.size(); ++k) {
-    double scale = 0;
-    for (std::size_t i = 0; i < e.size(); ++i)
-      scale += std::abs(directions[k][i] * e[i]);
-    const double by = off(samples[k], 0, scale);
-    report.standard_errors = std::isnan(by) ? INFINITY : std::max(report.standard_errors, by);
-  }
-  report.ok = report.standard_errors <= options.limit;
-  report.message = fmt::format(
-      "check_dropout_mean: the mean of {} samples is {:.4g} +- {:.2g} times the expected value, {} "
-      "standard errors off at most; {:.3g} of the elements are zero{}",
-      options.samples, report.ratio, report.standard_error,
-      report.standard_errors > 1e6 ? "very many" : fmt::format("{:.1f}", report.standard_errors),
-      report.zeros, report.ok ? "" : reason(report));
-  return report;
-}
-
-void detail::no_function() { throw ValueError("TensorFunction: the function is empty"); }
-
-void detail::wrong_number_of_inputs(std::size_t takes, std::size_t given) {
-  fail<ValueError>("a function of {} Tensor{} was given {}", takes, takes == 1 ? "" : "s", given);
-}
-
-Tensor TensorFunction::single(const char* caller, const Inputs& inputs) const {
-  const std::vector<Tensor> results = call_(inputs);
-  check<ValueError>(results.size() == 1, "{}: the function has {} results, not one", caller,
-                    results.size());
-  return results[0];
-}
-namespace {
-
 using Tensors = std::vector<Tensor>;
 
 // The same value with a node of its own, so that a Tensor given twice counts as two inputs.
@@ -452,6 +358,97 @@ TensorFunction of_several(const std::function<Tensor(const Tensor&)>& func) {
 Tensors list_of(const Tensor& v) { return v.defined() ? Tensors{v} : Tensors{}; }
 
 }  // namespace
+
+CausalReport check_causal(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                          const CausalOptions& options) {
+  check_function(f, "check_causal");
+  return Dependence(causal, f, x, options.seq_dim, options.seed, options.atol).run();
+}
+
+LeakReport check_batch_independence(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
+                                    const BatchOptions& options) {
+  check_function(f, "check_batch_independence");
+  check<ValueError>(x.size(options.dim) >= 2,
+                    "check_batch_independence: {} items; at least 2 are needed",
+                    x.size(options.dim));
+  return Dependence(batch, f, x, options.dim, options.seed, options.atol).run();
+}
+
+DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const Tensor& expected,
+                                 const DropoutOptions& options) {
+  check_function(dropped, "check_dropout_mean");
+  check<ValueError>(options.samples >= 2, "check_dropout_mean: {} samples; at least 2 are needed",
+                    options.samples);
+  const auto e = elements(expected);
+  const double square = [&] {
+    double sum = 0;
+    for (const double v : e)
+      sum += v * v;
+    return sum;
+  }();
+  check<ValueError>(std::isfinite(square), "check_dropout_mean: the expected value is not finite");
+  check<ValueError>(square > 0, "check_dropout_mean: the expected value is zero everywhere");
+
+  const detail::SameDraws restore;
+  manual_seed(options.seed);
+  Generator generator(options.seed + 1);
+  std::array<std::vector<double>, 3> directions{e, std::vector<double>(e.size(), 1),
+                                                std::vector<double>(e.size())};
+  for (double& w : directions[2])
+    w = normal_away_from_zero(generator);
+  std::array<Samples, 3> samples;
+  double zeros = 0, could_be = 0;
+  for (std::size_t n = 0; n < options.samples; ++n) {
+    const Tensor y = dropped();
+    if (y.shape() != expected.shape())
+      fail<ShapeError>("check_dropout_mean: the function gives {} but {} is expected",
+                       to_string(y.shape()), to_string(expected.shape()));
+    const auto values = elements(y);
+    for (std::size_t k = 0; k < samples.size(); ++k) {
+      double along = 0;
+      for (std::size_t i = 0; i < e.size(); ++i)
+        along += directions[k][i] * (values[i] - e[i]);
+      samples[k].add(along);
+    }
+    for (std::size_t i = 0; i < e.size(); ++i)
+      if (e[i] != 0) {
+        could_be += 1;
+        zeros += values[i] == 0 ? 1 : 0;
+      }
+  }
+  DropoutReport report;
+  report.ratio = 1 + samples[0].mean / square;
+  report.standard_error = samples[0].error() / square;
+  report.zeros = zeros / could_be;
+  for (std::size_t k = 0; k < samples.size(); ++k) {
+    double scale = 0;
+    for (std::size_t i = 0; i < e.size(); ++i)
+      scale += std::abs(directions[k][i] * e[i]);
+    const double by = off(samples[k], 0, scale);
+    report.standard_errors = std::isnan(by) ? INFINITY : std::max(report.standard_errors, by);
+  }
+  report.ok = report.standard_errors <= options.limit;
+  report.message = fmt::format(
+      "check_dropout_mean: the mean of {} samples is {:.4g} +- {:.2g} times the expected value, {} "
+      "standard errors off at most; {:.3g} of the elements are zero{}",
+      options.samples, report.ratio, report.standard_error,
+      report.standard_errors > 1e6 ? "very many" : fmt::format("{:.1f}", report.standard_errors),
+      report.zeros, report.ok ? "" : reason(report));
+  return report;
+}
+
+void detail::no_function() { throw ValueError("TensorFunction: the function is empty"); }
+
+void detail::wrong_number_of_inputs(std::size_t takes, std::size_t given) {
+  fail<ValueError>("a function of {} Tensor{} was given {}", takes, takes == 1 ? "" : "s", given);
+}
+
+Tensor TensorFunction::single(const char* caller, const Inputs& inputs) const {
+  const std::vector<Tensor> results = call_(inputs);
+  check<ValueError>(results.size() == 1, "{}: the function has {} results, not one", caller,
+                    results.size());
+  return results[0];
+}
 
 std::pair<Tensors, Tensors> vjp(const TensorFunction& func, const Tensors& inputs, const Tensors& v,
                                 bool create_graph) {

@@ -33,117 +33,6 @@ class HookGuard {
   std::vector<std::pair<std::size_t, Node::Hook>> before_;
 };
 
-}  // namespace
-
-RecordedOp::RecordedOp(const Trace::Event& event) : event_(event) {
-  for (std::size_t i = 0; i < event.inputs.size(); ++i) {
-    const Tensor& x = event.inputs[i];
-    if (!x.defined() || !x.requires_grad())
-      continue;
-    const auto same = std::ranges::find_if(sources_, [&](const auto& inputs) {
-      return event.inputs[inputs[0]].identity().node == x.identity().node;
-    });
-    if (same != sources_.end()) {
-      same->push_back(i);
-    } else {
-      sources_.push_back({i});
-      leaves_.push_back(x.detach().requires_grad_());
-    }
-  }
-}
-
-std::vector<Tensor> RecordedOp::inputs_with(const std::vector<Tensor>& values) const {
-  std::vector<Tensor> inputs = event_.inputs;
-  for (std::size_t k = 0; k < sources(); ++k)
-    for (const std::size_t i : sources_[k])
-      inputs[i] = values[k];
-  return inputs;
-}
-
-Tensor RecordedOp::replay(const std::vector<Tensor>& values) const {
-  const std::shared_ptr<Node>& node = event_.output.identity().node;
-  return record(event_.op, inputs_with(values), event_.forward,
-                [node](Context& ctx) {
-                  check<GraphError>(node->backward(ctx),
-                                    "the graph behind '{}' was freed: keep it with retain_graph",
-                                    node->op);
-                },
-                {.broadcasts = node->broadcasts, .saves_output = node->output != nullptr});
-}
-
-std::vector<Tensor> RecordedOp::gradients(const Tensor& cotangent, bool create_graph) const {
-  return partial_gradients({replay(leaves_)}, leaves_, {cotangent},
-                           {.create_graph = create_graph, .retain_graph = create_graph});
-}
-
-bool RecordedOp::hooked(const Tensor& cotangent) const {
-  Tensor g = cotangent;
-  const auto hooks = event_.output.identity().node->hooks;  // a copy: a hook may remove itself
-  for (const auto& [id, hook] : hooks)
-    if (const Tensor replacement = hook(g); replacement.defined())
-      g = replacement;
-  return elements(g) != elements(cotangent);
-}
-
-std::vector<Tensor> RecordedOp::second_gradients(const Tensor& number,
-                                                 const Tensor& cotangent) const {
-  if (!number.defined() || !number.requires_grad())
-    return std::vector<Tensor>(sources() + 1);
-  // A graph leads to the sources through saved inputs, and to the leaves of a replay through its
-  // saved output.  A source's gradient is not passed on, because one source may be computed from
-  // another.
-  std::vector<Tensor> targets = leaves_, through_inputs(sources());
-  targets.push_back(cotangent);
-  std::vector<std::unique_ptr<HookGuard>> hooks;
-  for (std::size_t k = 0; k < sources(); ++k) {
-    targets.push_back(source(k));
-    hooks.push_back(std::make_unique<HookGuard>(source(k), [&through_inputs, k](const Tensor& g) {
-      through_inputs[k] = g;
-      return zeros_like(g);
-    }));
-  }
-  auto result = grad({number}, targets, {.retain_graph = true, .allow_unused = true});
-  result.resize(sources() + 1);
-  for (std::size_t k = 0; k < sources(); ++k)
-    if (const Tensor& g = through_inputs[k]; g.defined())
-      result[k] = result[k].defined() ? result[k] + g : g;
-  return result;
-}
-
-Probe RecordedOp::probe() const {
-  Probe probe{.at = [this](Point point, double) {
-    std::vector<Tensor> values;
-    for (std::size_t k = 0; k < sources(); ++k)
-      values.push_back(point[k].empty() ? source(k).detach()
-                                        : like(source(k), std::move(point[k])));
-    return elements(event_.forward(inputs_with(values)));
-  }};
-  for (std::size_t k = 0; k < sources(); ++k)
-    probe.leaves.emplace_back(elements(source(k)));
-  probe.center = probe.at(Point(sources()), 0);
-  return probe;
-}
-
-Mask RecordedOp::without_derivative() const {
-  const ModeGuard plain({false, nullptr});
-  const Tensor y = event_.output.detach();
-  const Mask infinities = infinite(y), nan = ~isfinite(y) & ~infinities;
-  if (!any(infinities))
-    return nan;
-  std::vector<Tensor> half;
-  for (const Tensor& x : event_.inputs)
-    half.push_back(x.defined() ? full_like(x.detach(), 0.5) : x);
-  try {
-    return nan | (infinities & ~infinite(event_.forward(half)));
-  } catch (const std::exception&) {
-    return nan;  // it rejects such inputs
-  }
-}
-
-// ---- checking one op ----
-
-namespace {
-
 using Event = Trace::Event;
 using OpVerdict = OpCheck::Verdict;
 
@@ -433,6 +322,113 @@ class OpChecker {
 };
 
 }  // namespace
+
+RecordedOp::RecordedOp(const Trace::Event& event) : event_(event) {
+  for (std::size_t i = 0; i < event.inputs.size(); ++i) {
+    const Tensor& x = event.inputs[i];
+    if (!x.defined() || !x.requires_grad())
+      continue;
+    const auto same = std::ranges::find_if(sources_, [&](const auto& inputs) {
+      return event.inputs[inputs[0]].identity().node == x.identity().node;
+    });
+    if (same != sources_.end()) {
+      same->push_back(i);
+    } else {
+      sources_.push_back({i});
+      leaves_.push_back(x.detach().requires_grad_());
+    }
+  }
+}
+
+std::vector<Tensor> RecordedOp::inputs_with(const std::vector<Tensor>& values) const {
+  std::vector<Tensor> inputs = event_.inputs;
+  for (std::size_t k = 0; k < sources(); ++k)
+    for (const std::size_t i : sources_[k])
+      inputs[i] = values[k];
+  return inputs;
+}
+
+Tensor RecordedOp::replay(const std::vector<Tensor>& values) const {
+  const std::shared_ptr<Node>& node = event_.output.identity().node;
+  return record(event_.op, inputs_with(values), event_.forward,
+                [node](Context& ctx) {
+                  check<GraphError>(node->backward(ctx),
+                                    "the graph behind '{}' was freed: keep it with retain_graph",
+                                    node->op);
+                },
+                {.broadcasts = node->broadcasts, .saves_output = node->output != nullptr});
+}
+
+std::vector<Tensor> RecordedOp::gradients(const Tensor& cotangent, bool create_graph) const {
+  return partial_gradients({replay(leaves_)}, leaves_, {cotangent},
+                           {.create_graph = create_graph, .retain_graph = create_graph});
+}
+
+bool RecordedOp::hooked(const Tensor& cotangent) const {
+  Tensor g = cotangent;
+  const auto hooks = event_.output.identity().node->hooks;  // a copy: a hook may remove itself
+  for (const auto& [id, hook] : hooks)
+    if (const Tensor replacement = hook(g); replacement.defined())
+      g = replacement;
+  return elements(g) != elements(cotangent);
+}
+
+std::vector<Tensor> RecordedOp::second_gradients(const Tensor& number,
+                                                 const Tensor& cotangent) const {
+  if (!number.defined() || !number.requires_grad())
+    return std::vector<Tensor>(sources() + 1);
+  // A graph leads to the sources through saved inputs, and to the leaves of a replay through its
+  // saved output.  A source's gradient is not passed on, because one source may be computed from
+  // another.
+  std::vector<Tensor> targets = leaves_, through_inputs(sources());
+  targets.push_back(cotangent);
+  std::vector<std::unique_ptr<HookGuard>> hooks;
+  for (std::size_t k = 0; k < sources(); ++k) {
+    targets.push_back(source(k));
+    hooks.push_back(std::make_unique<HookGuard>(source(k), [&through_inputs, k](const Tensor& g) {
+      through_inputs[k] = g;
+      return zeros_like(g);
+    }));
+  }
+  auto result = grad({number}, targets, {.retain_graph = true, .allow_unused = true});
+  result.resize(sources() + 1);
+  for (std::size_t k = 0; k < sources(); ++k)
+    if (const Tensor& g = through_inputs[k]; g.defined())
+      result[k] = result[k].defined() ? result[k] + g : g;
+  return result;
+}
+
+Probe RecordedOp::probe() const {
+  Probe probe{.at = [this](Point point, double) {
+    std::vector<Tensor> values;
+    for (std::size_t k = 0; k < sources(); ++k)
+      values.push_back(point[k].empty() ? source(k).detach()
+                                        : like(source(k), std::move(point[k])));
+    return elements(event_.forward(inputs_with(values)));
+  }};
+  for (std::size_t k = 0; k < sources(); ++k)
+    probe.leaves.emplace_back(elements(source(k)));
+  probe.center = probe.at(Point(sources()), 0);
+  return probe;
+}
+
+Mask RecordedOp::without_derivative() const {
+  const ModeGuard plain({false, nullptr});
+  const Tensor y = event_.output.detach();
+  const Mask infinities = infinite(y), nan = ~isfinite(y) & ~infinities;
+  if (!any(infinities))
+    return nan;
+  std::vector<Tensor> half;
+  for (const Tensor& x : event_.inputs)
+    half.push_back(x.defined() ? full_like(x.detach(), 0.5) : x);
+  try {
+    return nan | (infinities & ~infinite(event_.forward(half)));
+  } catch (const std::exception&) {
+    return nan;  // it rejects such inputs
+  }
+}
+
+// ---- checking one op ----
 
 OpCheck check_op(const Event& event, std::size_t number, const ExplainOptions& options) {
   OpCheck check;

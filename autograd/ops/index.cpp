@@ -259,6 +259,48 @@ struct Indexer {
   }
 };
 
+// ---- elements ----
+
+// The part of src that an index of this shape uses.
+Tensor reached(Tensor src, const Shape& index) {
+  if (numel(index) == 0)
+    return reshape(narrow(reshape(src, -1), 0, 0, 0), index);
+  for (std::size_t d = 0; d < index.size(); ++d)
+    if (src.dim() > 0 && index[d] < src.shape()[d])
+      src = narrow(src, static_cast<std::int64_t>(d), 0, index[d]);
+  return src.shape() == index ? src : reshape(src, index);
+}
+
+// The checked arguments of scatter and scatter_add, with the used part of src.
+struct Scatter {
+  const char* op;
+  std::size_t d;
+  Shape into;
+  Tensor src;
+  Scatter(const char* name, const Tensor& x, std::int64_t dim, const Indices& index,
+          const Tensor& from)
+      : op(name), d(normalize_dim(dim, x.dim(), name)), into(at_least_1d(x.shape())) {
+    check_same_dtype(op, x, "src", from);
+    check_fits(op, index, "x", x.shape(), d);
+    check_fits(op, index, "src", from.shape(), {});
+    check_range(op, index, into[d]);
+    src = reached(from, index.shape());
+  }
+};
+
+// Whether a later element of the index overwrites each: all write their number to the target, and
+// an overwritten one does not find it there.
+Mask overwritten(const Indices& index, std::size_t d, const Shape& into) {
+  const Shape shape = at_least_1d(index.shape());
+  std::vector<double> numbers(numel(shape)), read(numel(shape)), last(numel(into));
+  std::iota(numbers.begin(), numbers.end(), 0.0);
+  kernels::scatter(last.data(), into, d, index.data(), shape, numbers.data());
+  kernels::gather<double>(last.data(), into, d, index.data(), shape, read.data());
+  auto mask = empty_array<bool>(index.shape());
+  std::ranges::transform(numbers, read, mask.data(), std::not_equal_to<>());
+  return mask;
+}
+
 }  // namespace
 
 std::pair<detail::Selection, std::vector<detail::IndexList>> detail::indexed(
@@ -337,52 +379,6 @@ Tensor index(const Tensor& x, const std::vector<Index>& indices) {
 }
 
 // Copies with some elements replaced or added to, by index.  Parts by position: slice.cpp.
-
-namespace {
-
-// ---- elements ----
-
-// The part of src that an index of this shape uses.
-Tensor reached(Tensor src, const Shape& index) {
-  if (numel(index) == 0)
-    return reshape(narrow(reshape(src, -1), 0, 0, 0), index);
-  for (std::size_t d = 0; d < index.size(); ++d)
-    if (src.dim() > 0 && index[d] < src.shape()[d])
-      src = narrow(src, static_cast<std::int64_t>(d), 0, index[d]);
-  return src.shape() == index ? src : reshape(src, index);
-}
-
-// The checked arguments of scatter and scatter_add, with the used part of src.
-struct Scatter {
-  const char* op;
-  std::size_t d;
-  Shape into;
-  Tensor src;
-  Scatter(const char* name, const Tensor& x, std::int64_t dim, const Indices& index,
-          const Tensor& from)
-      : op(name), d(normalize_dim(dim, x.dim(), name)), into(at_least_1d(x.shape())) {
-    check_same_dtype(op, x, "src", from);
-    check_fits(op, index, "x", x.shape(), d);
-    check_fits(op, index, "src", from.shape(), {});
-    check_range(op, index, into[d]);
-    src = reached(from, index.shape());
-  }
-};
-
-// Whether a later element of the index overwrites each: all write their number to the target, and
-// an overwritten one does not find it there.
-Mask overwritten(const Indices& index, std::size_t d, const Shape& into) {
-  const Shape shape = at_least_1d(index.shape());
-  std::vector<double> numbers(numel(shape)), read(numel(shape)), last(numel(into));
-  std::iota(numbers.begin(), numbers.end(), 0.0);
-  kernels::scatter(last.data(), into, d, index.data(), shape, numbers.data());
-  kernels::gather<double>(last.data(), into, d, index.data(), shape, read.data());
-  auto mask = empty_array<bool>(index.shape());
-  std::ranges::transform(numbers, read, mask.data(), std::not_equal_to<>());
-  return mask;
-}
-
-}  // namespace
 
 Tensor scatter_add(const Tensor& x, Dim dim, const Indices& index, const Tensor& src) {
   const Scatter s("scatter_add", x, dim, index, src);

@@ -143,222 +143,6 @@ ProductLayout layout(const char* op, const Shape& a, bool transpose_a, const Sha
           broadcast_blocks(b_batch, batch), broadcast_blocks(batch, batch)};
 }
 
-}  // namespace
-
-// c = op(a) op(b) has da = dc op(b)ᵀ and db = op(a)ᵀ dc, transposed if the operand is.
-Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
-                       bool transpose_b, const Tensor& bias) {
-  check_operands(op, std::array{a, b, bias.defined() ? bias : a});
-  const auto run = [op, transpose_a, transpose_b]<class T>(std::span<const Tensor> in) {
-    const ProductLayout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
-    auto c = empty_array<T>(at.out);
-    multiply<T>(at.sizes, in[0].data<T>(), at.a, in[1].data<T>(), at.b, T(0), c.data(), at.c,
-                in.size() > 2 ? in[2].data<T>() : nullptr);
-    return c;
-  };
-  const auto saved_if = [](const Tensor& x, bool wanted) { return wanted ? Saved(x) : Saved(); };
-  const auto backward = [op, transpose_a, transpose_b, a_shape = a.shape(), b_shape = b.shape(),
-                         has_bias = bias.defined(), a = saved_if(a, b.requires_grad()),
-                         b = saved_if(b, a.requires_grad())](Context& ctx) {
-    const Tensor& g = ctx.gradient();
-    const auto ops = [&] {
-      if (ctx.needs(0))
-        ctx.add(0, transpose_a ? product(op, b.tensor(), transpose_b, g, true)
-                               : product(op, g, false, b.tensor(), !transpose_b));
-      if (!ctx.needs(1))
-        return;
-      Tensor x = a.tensor(), dy = g;
-      if (b_shape.size() == 2 && x.dim() != 2 && !transpose_a) {  // one sum instead of many
-        const std::size_t rows = numel(leading(x.shape(), 1));
-        x = reshape(x, {rows, x.size(-1)});
-        dy = reshape(dy, {rows, dy.size(-1)});
-      }
-      ctx.add(1, transpose_b ? product(op, dy, true, x, transpose_a)
-                             : product(op, x, !transpose_a, dy, false));
-    };
-    const auto kernel = [&]<class T>() {
-      const ProductLayout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
-      const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
-      const T* const dc = g.data<T>();
-      if (ctx.needs(0)) {
-        const T* const y = b.value->data<T>();
-        const GradientBuffer<T> da = ctx.buffer<T>(0);
-        if (transpose_a)
-          multiply<T>({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
-        else
-          multiply<T>({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
-      }
-      if (ctx.needs(1)) {
-        const T* const x = a.value->data<T>();
-        const GradientBuffer<T> db = ctx.buffer<T>(1);
-        if (transpose_b)
-          multiply<T>({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
-        else
-          multiply<T>({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
-      }
-    };
-    ops_or_kernel(ctx, ops, kernel);
-    if (has_bias)
-      ctx.add(2, g);  // the engine sums it to the bias's shape
-  };
-  const std::array inputs{a, b, bias};
-  return record(op, std::span(inputs).first(bias.defined() ? 3 : 2), run, backward,
-                {.broadcasts = true});
-}
-
-// ---- of the catalogue ----
-
-XGRAD_RULE(
-    matmul, "a b", {"g bᵀ", "aᵀ g"},
-    "Each factor gets the upstream gradient times the other, transposed so that the shapes fit.");
-Tensor matmul(const Tensor& a, const Tensor& b) {
-  if (a.dim() == 0 || b.dim() == 0)
-    fail<ShapeError>(
-        "matmul: a {} and b {}: both need at least one dimension; multiply by a 0-d tensor with "
-        "mul()",
-        to_string(a.shape()), to_string(b.shape()));
-  const bool row = a.dim() == 1, column = b.dim() == 1;
-  const std::size_t inner = b.size(column ? 0 : -2);
-  if (std::cmp_not_equal(a.size(-1), inner))
-    fail<ShapeError>(
-        "matmul: a {} and b {}: the last dimension of a, {}, must equal the {} of b, {}",
-        to_string(a.shape()), to_string(b.shape()), a.size(-1), column ? "only one" : "second last",
-        inner);
-  Tensor c = detail::product("matmul", row ? reshape(a, {1, a.size(0)}) : a, false,
-                             column ? reshape(b, {b.size(0), 1}) : b, false);
-  if (!row && !column)
-    return c;
-  Dims out(leading(c.shape(), 2));
-  if (!row)
-    out.push_back(static_cast<std::int64_t>(c.size(-2)));
-  if (!column)
-    out.push_back(static_cast<std::int64_t>(c.size(-1)));
-  return reshape(c, out);
-}
-
-Tensor mm(const Tensor& a, const Tensor& b) {
-  if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0))
-    fail<ShapeError>("mm: a {} and b {} are not (m, k) and (k, n); matmul() takes other ranks",
-                     to_string(a.shape()), to_string(b.shape()));
-  return detail::product("mm", a, false, b, false);
-}
-
-Tensor bmm(const Tensor& a, const Tensor& b) {
-  if (a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
-    fail<ShapeError>(
-        "bmm: a {} and b {} are not (B, m, k) and (B, k, n); matmul() broadcasts batches",
-        to_string(a.shape()), to_string(b.shape()));
-  return detail::product("bmm", a, false, b, false);
-}
-
-Tensor dot(const Tensor& a, const Tensor& b) {
-  if (a.dim() != 1 || b.dim() != 1 || a.size(0) != b.size(0))
-    fail<ShapeError>("dot: a {} and b {} are not two vectors of one length", to_string(a.shape()),
-                     to_string(b.shape()));
-  return reshape(
-      detail::product("dot", reshape(a, {1, a.size(0)}), false, reshape(b, {b.size(0), 1}), false),
-      {});
-}
-
-static void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (weight.dim() != 2)
-    fail<ShapeError>("linear: weight {} is not (out, in) or (in,)", to_string(weight.shape()));
-  if (x.dim() == 0)
-    fail<ShapeError>("linear: x is 0-d; it needs a last dimension of size {}", weight.size(1));
-  if (x.size(-1) != weight.size(1))
-    fail<ShapeError>("linear: x {} has last dimension {} but weight {} expects {}",
-                     to_string(x.shape()), x.size(-1), to_string(weight.shape()), weight.size(1));
-  if (bias.defined() && bias.shape() != Shape{weight.size(0)})
-    fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
-                     to_string(bias.shape()), to_string(weight.shape()), weight.size(0));
-}
-
-XGRAD_RULE(linear, "a bᵀ + c (x Wᵀ + bias)", {"g b", "gᵀ a", "Σ g over rows"},
-           "x gets g W; the weight gets gᵀ x, summed over all rows; the bias gets the sum of the "
-           "rows of g.");
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (weight.dim() == 1) {
-    if (bias.defined() && bias.dim() != 0)
-      fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ()",
-                       to_string(bias.shape()), to_string(weight.shape()));
-    const Tensor row = bias.defined() ? reshape(bias, {1}) : bias;
-    return squeeze(linear(x, unsqueeze(weight, 0), row), {-1});
-  }
-  check_linear(x, weight, bias);
-  return detail::product("linear", x, false, weight, true, bias);
-}
-
-Tensor outer(const Tensor& a, const Tensor& b) {
-  if (a.dim() != 1 || b.dim() != 1)
-    fail<ShapeError>("outer: a {} and b {} are not two vectors", to_string(a.shape()),
-                     to_string(b.shape()));
-  return mul(reshape(a, {a.size(0), 1}), b);
-}
-
-Bfloat16Matrix::Bfloat16Matrix(const Shape& shape) : shape_(shape) {
-  const std::size_t rows = shape[0], columns = shape[1], whole = kernels::bfloat16_columns;
-  stride_ = (columns + whole - 1) / whole * whole;
-  const std::size_t n = rows * stride_;
-  Allocator<std::uint16_t> allocator;
-  memory_ = {allocator.allocate(n),
-             [n](std::uint16_t* block) { Allocator<std::uint16_t>().deallocate(block, n); }};
-  for (std::size_t i = 0; i < rows; ++i)
-    std::fill_n(memory_.get() + i * stride_ + columns, stride_ - columns, std::uint16_t{0});
-}
-
-bool Bfloat16Matrix::put(std::size_t row, std::size_t column, const Tensor& x) {
-  const std::size_t n = x.size(0), m = x.size(1);
-  bool finite = true;
-  for (std::size_t i = 0; i < n; ++i)
-    finite &= kernels::to_bfloat16(m, x.data<float>() + i * m,
-                                   memory_.get() + (row + i) * stride_ + column);
-  return finite;
-}
-
-Tensor Bfloat16Matrix::linear(const Tensor& x, const Tensor& bias) const {
-  if (x.dim() == 0 || std::cmp_not_equal(x.size(-1), shape_[1]))
-    fail<ShapeError>("linear: x {} does not fit weight {}: its last dimension must be {}",
-                     to_string(x.shape()), to_string(shape_), shape_[1]);
-  if (bias.defined() && bias.shape() != Shape{shape_[0]})
-    fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
-                     to_string(bias.shape()), to_string(shape_), shape_[0]);
-  const std::array inputs{x, bias};
-  for (const Tensor& in : inputs)
-    check<DTypeError>(!in.defined() || in.dtype() == DType::float32,
-                      "linear: a weight in bfloat16 is for float32, and this is float64");
-  if (detail::any_requires_grad(inputs))
-    throw GraphError(
-        "linear: a weight in bfloat16 has no gradient; use NoGrad, or a model in float32");
-  const auto forward = [w = *this](std::span<const Tensor> in) {
-    Shape shape = in[0].shape();
-    shape.back() = w.shape_[0];
-    auto y = empty_array<float>(shape);
-    kernels::linear_bfloat16(numel(shape) / std::max<std::size_t>(w.shape_[0], 1), w.shape_[0],
-                             w.shape_[1], in[0].data<float>(), w.memory_.get(), w.stride_,
-                             in[1].defined() ? in[1].data<float>() : nullptr, y.data());
-    return Tensor(std::move(y));
-  };
-  return record("linear_bfloat16", inputs, forward, [](Context&) {});
-}
-
-Tensor Bfloat16Matrix::rows(const Indices& indices) const {
-  detail::check_range("embedding", indices, shape_[0]);
-  Shape shape = indices.shape();
-  shape.push_back(shape_[1]);
-  auto y = empty_array<float>(shape);
-  float* to = y.data();
-  for (const std::int64_t row : std::span(indices.data(), indices.numel())) {
-    const std::uint16_t* const from = memory_.get() + static_cast<std::size_t>(row) * stride_;
-    to = std::transform(from, from + shape_[1], to, kernels::from_bfloat16);
-  }
-  return Tensor(std::move(y));
-}
-
-// einsum: this file parses the equation, and other ops compute.  Operands are contracted from left
-// to right, two at a time: labels that only these two have are summed in their product.
-
-namespace {
-
 // A dimension's name: its letter, or first_of_ellipsis + n for the n-th one of "...".
 using Label = int;
 using Labels = std::vector<Label>;
@@ -637,6 +421,218 @@ class Pair {
 };
 
 }  // namespace
+
+// c = op(a) op(b) has da = dc op(b)ᵀ and db = op(a)ᵀ dc, transposed if the operand is.
+Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
+                       bool transpose_b, const Tensor& bias) {
+  check_operands(op, std::array{a, b, bias.defined() ? bias : a});
+  const auto run = [op, transpose_a, transpose_b]<class T>(std::span<const Tensor> in) {
+    const ProductLayout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
+    auto c = empty_array<T>(at.out);
+    multiply<T>(at.sizes, in[0].data<T>(), at.a, in[1].data<T>(), at.b, T(0), c.data(), at.c,
+                in.size() > 2 ? in[2].data<T>() : nullptr);
+    return c;
+  };
+  const auto saved_if = [](const Tensor& x, bool wanted) { return wanted ? Saved(x) : Saved(); };
+  const auto backward = [op, transpose_a, transpose_b, a_shape = a.shape(), b_shape = b.shape(),
+                         has_bias = bias.defined(), a = saved_if(a, b.requires_grad()),
+                         b = saved_if(b, a.requires_grad())](Context& ctx) {
+    const Tensor& g = ctx.gradient();
+    const auto ops = [&] {
+      if (ctx.needs(0))
+        ctx.add(0, transpose_a ? product(op, b.tensor(), transpose_b, g, true)
+                               : product(op, g, false, b.tensor(), !transpose_b));
+      if (!ctx.needs(1))
+        return;
+      Tensor x = a.tensor(), dy = g;
+      if (b_shape.size() == 2 && x.dim() != 2 && !transpose_a) {  // one sum instead of many
+        const std::size_t rows = numel(leading(x.shape(), 1));
+        x = reshape(x, {rows, x.size(-1)});
+        dy = reshape(dy, {rows, dy.size(-1)});
+      }
+      ctx.add(1, transpose_b ? product(op, dy, true, x, transpose_a)
+                             : product(op, x, !transpose_a, dy, false));
+    };
+    const auto kernel = [&]<class T>() {
+      const ProductLayout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
+      const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
+      const T* const dc = g.data<T>();
+      if (ctx.needs(0)) {
+        const T* const y = b.value->data<T>();
+        const GradientBuffer<T> da = ctx.buffer<T>(0);
+        if (transpose_a)
+          multiply<T>({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
+        else
+          multiply<T>({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
+      }
+      if (ctx.needs(1)) {
+        const T* const x = a.value->data<T>();
+        const GradientBuffer<T> db = ctx.buffer<T>(1);
+        if (transpose_b)
+          multiply<T>({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
+        else
+          multiply<T>({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
+      }
+    };
+    ops_or_kernel(ctx, ops, kernel);
+    if (has_bias)
+      ctx.add(2, g);  // the engine sums it to the bias's shape
+  };
+  const std::array inputs{a, b, bias};
+  return record(op, std::span(inputs).first(bias.defined() ? 3 : 2), run, backward,
+                {.broadcasts = true});
+}
+
+// ---- of the catalogue ----
+
+XGRAD_RULE(
+    matmul, "a b", {"g bᵀ", "aᵀ g"},
+    "Each factor gets the upstream gradient times the other, transposed so that the shapes fit.");
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (a.dim() == 0 || b.dim() == 0)
+    fail<ShapeError>(
+        "matmul: a {} and b {}: both need at least one dimension; multiply by a 0-d tensor with "
+        "mul()",
+        to_string(a.shape()), to_string(b.shape()));
+  const bool row = a.dim() == 1, column = b.dim() == 1;
+  const std::size_t inner = b.size(column ? 0 : -2);
+  if (std::cmp_not_equal(a.size(-1), inner))
+    fail<ShapeError>(
+        "matmul: a {} and b {}: the last dimension of a, {}, must equal the {} of b, {}",
+        to_string(a.shape()), to_string(b.shape()), a.size(-1), column ? "only one" : "second last",
+        inner);
+  Tensor c = detail::product("matmul", row ? reshape(a, {1, a.size(0)}) : a, false,
+                             column ? reshape(b, {b.size(0), 1}) : b, false);
+  if (!row && !column)
+    return c;
+  Dims out(leading(c.shape(), 2));
+  if (!row)
+    out.push_back(static_cast<std::int64_t>(c.size(-2)));
+  if (!column)
+    out.push_back(static_cast<std::int64_t>(c.size(-1)));
+  return reshape(c, out);
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0))
+    fail<ShapeError>("mm: a {} and b {} are not (m, k) and (k, n); matmul() takes other ranks",
+                     to_string(a.shape()), to_string(b.shape()));
+  return detail::product("mm", a, false, b, false);
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  if (a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
+    fail<ShapeError>(
+        "bmm: a {} and b {} are not (B, m, k) and (B, k, n); matmul() broadcasts batches",
+        to_string(a.shape()), to_string(b.shape()));
+  return detail::product("bmm", a, false, b, false);
+}
+
+Tensor dot(const Tensor& a, const Tensor& b) {
+  if (a.dim() != 1 || b.dim() != 1 || a.size(0) != b.size(0))
+    fail<ShapeError>("dot: a {} and b {} are not two vectors of one length", to_string(a.shape()),
+                     to_string(b.shape()));
+  return reshape(
+      detail::product("dot", reshape(a, {1, a.size(0)}), false, reshape(b, {b.size(0), 1}), false),
+      {});
+}
+
+static void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (weight.dim() != 2)
+    fail<ShapeError>("linear: weight {} is not (out, in) or (in,)", to_string(weight.shape()));
+  if (x.dim() == 0)
+    fail<ShapeError>("linear: x is 0-d; it needs a last dimension of size {}", weight.size(1));
+  if (x.size(-1) != weight.size(1))
+    fail<ShapeError>("linear: x {} has last dimension {} but weight {} expects {}",
+                     to_string(x.shape()), x.size(-1), to_string(weight.shape()), weight.size(1));
+  if (bias.defined() && bias.shape() != Shape{weight.size(0)})
+    fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
+                     to_string(bias.shape()), to_string(weight.shape()), weight.size(0));
+}
+
+XGRAD_RULE(linear, "a bᵀ + c (x Wᵀ + bias)", {"g b", "gᵀ a", "Σ g over rows"},
+           "x gets g W; the weight gets gᵀ x, summed over all rows; the bias gets the sum of the "
+           "rows of g.");
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (weight.dim() == 1) {
+    if (bias.defined() && bias.dim() != 0)
+      fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ()",
+                       to_string(bias.shape()), to_string(weight.shape()));
+    const Tensor row = bias.defined() ? reshape(bias, {1}) : bias;
+    return squeeze(linear(x, unsqueeze(weight, 0), row), {-1});
+  }
+  check_linear(x, weight, bias);
+  return detail::product("linear", x, false, weight, true, bias);
+}
+
+Tensor outer(const Tensor& a, const Tensor& b) {
+  if (a.dim() != 1 || b.dim() != 1)
+    fail<ShapeError>("outer: a {} and b {} are not two vectors", to_string(a.shape()),
+                     to_string(b.shape()));
+  return mul(reshape(a, {a.size(0), 1}), b);
+}
+
+Bfloat16Matrix::Bfloat16Matrix(const Shape& shape) : shape_(shape) {
+  const std::size_t rows = shape[0], columns = shape[1], whole = kernels::bfloat16_columns;
+  stride_ = (columns + whole - 1) / whole * whole;
+  const std::size_t n = rows * stride_;
+  Allocator<std::uint16_t> allocator;
+  memory_ = {allocator.allocate(n),
+             [n](std::uint16_t* block) { Allocator<std::uint16_t>().deallocate(block, n); }};
+  for (std::size_t i = 0; i < rows; ++i)
+    std::fill_n(memory_.get() + i * stride_ + columns, stride_ - columns, std::uint16_t{0});
+}
+
+bool Bfloat16Matrix::put(std::size_t row, std::size_t column, const Tensor& x) {
+  const std::size_t n = x.size(0), m = x.size(1);
+  bool finite = true;
+  for (std::size_t i = 0; i < n; ++i)
+    finite &= kernels::to_bfloat16(m, x.data<float>() + i * m,
+                                   memory_.get() + (row + i) * stride_ + column);
+  return finite;
+}
+
+Tensor Bfloat16Matrix::linear(const Tensor& x, const Tensor& bias) const {
+  if (x.dim() == 0 || std::cmp_not_equal(x.size(-1), shape_[1]))
+    fail<ShapeError>("linear: x {} does not fit weight {}: its last dimension must be {}",
+                     to_string(x.shape()), to_string(shape_), shape_[1]);
+  if (bias.defined() && bias.shape() != Shape{shape_[0]})
+    fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
+                     to_string(bias.shape()), to_string(shape_), shape_[0]);
+  const std::array inputs{x, bias};
+  for (const Tensor& in : inputs)
+    check<DTypeError>(!in.defined() || in.dtype() == DType::float32,
+                      "linear: a weight in bfloat16 is for float32, and this is float64");
+  if (detail::any_requires_grad(inputs))
+    throw GraphError(
+        "linear: a weight in bfloat16 has no gradient; use NoGrad, or a model in float32");
+  const auto forward = [w = *this](std::span<const Tensor> in) {
+    Shape shape = in[0].shape();
+    shape.back() = w.shape_[0];
+    auto y = empty_array<float>(shape);
+    kernels::linear_bfloat16(numel(shape) / std::max<std::size_t>(w.shape_[0], 1), w.shape_[0],
+                             w.shape_[1], in[0].data<float>(), w.memory_.get(), w.stride_,
+                             in[1].defined() ? in[1].data<float>() : nullptr, y.data());
+    return Tensor(std::move(y));
+  };
+  return record("linear_bfloat16", inputs, forward, [](Context&) {});
+}
+
+Tensor Bfloat16Matrix::rows(const Indices& indices) const {
+  detail::check_range("embedding", indices, shape_[0]);
+  Shape shape = indices.shape();
+  shape.push_back(shape_[1]);
+  auto y = empty_array<float>(shape);
+  float* to = y.data();
+  for (const std::int64_t row : std::span(indices.data(), indices.numel())) {
+    const std::uint16_t* const from = memory_.get() + static_cast<std::size_t>(row) * stride_;
+    to = std::transform(from, from + shape_[1], to, kernels::from_bfloat16);
+  }
+  return Tensor(std::move(y));
+}
+
+// einsum: this file parses the equation, and other ops compute.  Operands are contracted from left
+// to right, two at a time: labels that only these two have are summed in their product.
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
   check<ValueError>(!operands.empty(), "einsum '{}': no operands", equation);

@@ -51,6 +51,18 @@ TEST_CASE("Links between pages lead to files that are there", "[docs]") {
   CHECK(links > 80);
 }
 
+TEST_CASE("Headers that pages name are there", "[docs]") {
+  static const std::regex header("<xgrad/([a-z_/]+[.]hpp)>");
+  std::size_t headers = 0;
+  for (const std::string& page : files(".md"))
+    for (const std::string& name : found(read_bytes(source_dir + "/" + page), header)) {
+      ++headers;
+      INFO(page << ": " << name);
+      CHECK(fs::exists(source_dir + "/" + name));
+    }
+  CHECK(headers > 6);
+}
+
 TEST_CASE("docs/code_layout.md names files that are there", "[docs]") {
   static const std::regex path("`([a-z_/]+(?:\\.[hc]pp|/))`");
   const std::vector<std::string> all = files("");
