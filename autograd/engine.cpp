@@ -219,7 +219,7 @@ static void check_outputs(const std::vector<Tensor>& outputs, const std::vector<
       y.identity().node->check_gradient(gradients[i], caller, i);
     else if (y.numel() != 1)
       fail<GraphError>(
-          "{}: output {} has shape {}: only one of a single element needs no gradient of its own",
+          "{}: output {} has shape {}: pass its gradient, or make it one number, as with sum()",
           caller, i, to_string(y.shape()));
   }
 }

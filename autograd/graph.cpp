@@ -84,8 +84,9 @@ Node::~Node() {
 void Node::free() { output.reset(); }
 
 const std::shared_ptr<Node>& Node::input(std::size_t i) const {
-  check<ValueError>(i < inputs.size(), "{}: its backward has a gradient for input {} of {}", op, i,
-                    inputs.size());
+  check<ValueError>(i < inputs.size(),
+                    "{}: its backward gives input {} a gradient; the op's inputs are 0 to {}", op,
+                    i, static_cast<std::ptrdiff_t>(inputs.size()) - 1);
   return inputs[i];
 }
 

@@ -42,7 +42,7 @@ class Builder : public nlohmann::json_sax<Library> {
   bool parse_error(std::size_t position, const std::string&,
                    const Library::exception& error) override {
     if (error.id / 100 != 1)  // no parse_error
-      fail<ValueError>("is not JSON that can be read: a number is beyond all numbers");
+      fail<ValueError>("is not JSON that can be read: a number is above the largest float64, 1.8e308");
     const std::uint64_t byte = first_byte_ + (position > 0 ? position - 1 : 0);
     throw NotJson(fmt::format("is not JSON (byte {})", byte), byte);
   }

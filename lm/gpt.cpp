@@ -276,8 +276,9 @@ static LogitsProcessor for_each_row(Change change) {
     for (std::size_t b = 0; b * V < result.size(); ++b) {
       const std::span ids(tokens.data() + b * T, T);
       for (const std::int64_t id : ids)
-        check<ValueError>(id >= 0 && std::cmp_less(id, V), "LogitsProcessor: id {} of {} logits",
-                          id, V);
+        check<ValueError>(id >= 0 && std::cmp_less(id, V),
+                          "LogitsProcessor: a token's id is {}; it must be from 0 to {}", id,
+                          V - 1);
       change(ids, std::span(result.data() + b * V, V));
     }
     return Tensor(std::move(result));
@@ -375,7 +376,7 @@ Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches,
       fail<ShapeError>("GPT: first is {}; it must broadcast to idx, {}", to_string(first->shape()),
                        to_string(idx.shape()));
     check<ValueError>(!any(*first < 0) && !any(positions < *first),
-                      "GPT: a first position is below 0, or after the position that it is for");
+                      "GPT: first holds a position that is below 0, or after its own position");
     positions = unsqueeze(positions - *first, -2);
     first_key = unsqueeze(expand(*first, idx.shape()), 1);
   }

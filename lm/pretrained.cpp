@@ -293,10 +293,11 @@ std::string pretrained_family(const GPTConfig& c) {
     need(!slides, "sliding_window (0)");
     need(!c.qk_norm, "qk_norm (false)");
   }
-  check<ValueError>(wrong.empty(),
-                    "pretrained: no family with {} positions has this model's {}; in parentheses "
-                    "is what {}",
-                    c.rotary ? "rotary" : "learned", wrong, c.rotary ? "they have" : "gpt2 has");
+  check<ValueError>(
+      wrong.empty(),
+      "pretrained: transformers has no model with {} positions and this model's {} (in "
+      "parentheses: the setting that it has)",
+      c.rotary ? "rotary" : "learned", wrong);
   return family;
 }
 

@@ -19,7 +19,7 @@ Mask future(Dim queries, Dim keys) { return triu(zeros({queries, keys}) == 0, 1)
 Mask sliding_window(Dim queries, Dim keys, Dim window, Dim offset) {
   check<ValueError>(window > 0, "sliding_window: window is {}; it must be at least 1", window);
   check<ValueError>(offset > -(Size{1} << 60) && offset < Size{1} << 60,
-                    "sliding_window: offset is {}", offset);
+                    "sliding_window: offset is {}; it must be between -2^60 and 2^60", offset);
   const Mask all = zeros({queries, keys}) == 0;
   const Size width = std::min(window.value, std::abs(offset) + queries);
   return tril(all, offset) & ~tril(all, offset - width);  // the diagonal of own keys

@@ -47,7 +47,9 @@ struct Map {
     high = options.high.value_or(extremes.max);
     const bool ordered = !options.low || !options.high || low < high;
     if (!ordered || !std::isfinite(high - low))
-      fail<ValueError>("heat_map: the scale goes from {} to {}", low, high);
+      fail<ValueError>(
+          "heat_map: the scale goes from {} to {}; low must be below high, and both finite", low,
+          high);
     high = std::max(low, high);
   }
   double at(std::size_t i, std::size_t j) const { return values[i * columns + j]; }

@@ -33,9 +33,9 @@ Tensor sum_over(const char* op, const Tensor& x, const Reduced& dims, const Shap
       });
 }
 
-// Powers of two for factors x along an axis, so that products stay in the range: x times part is a
-// scaled factor, and the product of all other x is the product of all other scaled factors, times
-// first and then second.
+// Powers of two for the factors x_j along an axis, whose products may leave the range.  Products of
+// the scaled factors s_j = x_j part_j stay in it, where part_j = 2^-e_j.  The product of all others is
+//   prod_(i != j) x_i = (prod_(i != j) s_i) first_j second_j, first_j second_j = 2^(sum_(i != j) e_i).
 struct Powers {
   Array<double> part, first, second;
 

@@ -216,8 +216,8 @@ void check_document_end(const std::string& given, const lm::Ids& ids, const std:
   }
   if (written > found)
     fail<FileError>(
-        "{}: --document-end '{}' is there {}, but {} as its tokens alone, which depend on their "
-        "neighbours: name a special token, or the id of one that ends each document",
+        "{}: --document-end '{}' is there {}, but only {} as tokens of its own: elsewhere a token "
+        "holds a part of it and of the text beside it. Give a special token, or an id, as id:0",
         name, xgrad::printable_name(given), format_count(written, "time"),
         format_count(found, "time"));
   if (found == 0)

@@ -55,7 +55,7 @@ io::TensorFile saved(const lm::GPT& model) {
 TEST_CASE("adapters: logits, merged weights and 20 steps are PEFT's", "[adapters]") {
   for (const std::string name : {"llama", "gpt2", "llama_head", "qwen2_head"}) {
     INFO(name);
-    const testing::GoldenFile expected("pretrained/adapters_" + name + "/expected");
+    const testing::GoldenFile expected("../lm/golden/pretrained/adapters_" + name + "/expected");
     const Indices ids = expected.indices("ids");
     CHECK(relative_to(adapted(name)(ids), expected.tensor("f32.logits")) < 1e-6);
     lm::GPT model = adapted(name, DType::float64);

@@ -104,7 +104,7 @@ void check_same_model(const lm::GPT& a, const lm::GPT& b) {
 
 TEST_CASE("pretrained: logits, loss and gradients are those of transformers", "[pretrained]") {
   for (const std::string name : families) {
-    const testing::GoldenFile expected("pretrained/" + name + "/expected");
+    const testing::GoldenFile expected("../lm/golden/pretrained/" + name + "/expected");
     const Indices ids = expected.indices("ids");
     const lm::GPT narrow = lm::load_pretrained(golden_folder(name));
     CHECK(relative_to(narrow(ids), expected.tensor("f32.logits")) < 1e-5);
@@ -254,7 +254,7 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   c.proj_bias = c.mlp_bias = true;
   refused(c, {"mlp_bias with sliding_window (false), proj_bias with sliding_window (false)"});
   c.qk_norm = true;
-  refused(c, {"this model's mlp_bias with qk_norm (false); in parentheses"});
+  refused(c, {"this model's mlp_bias with qk_norm (false) (in parentheses"});
   c = lm::GPTConfig::llama(sizes);
   c.rotary->pairs = nn::RotaryPairs::interleaved;
   c.norm = lm::NormKind::layer;
@@ -263,7 +263,7 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   c = lm::GPTConfig::llama(sizes);
   c.head_dim = 4;
   c.rotary->partial_rotary_factor = 0.5;
-  refused(c, {"this model's rotary.partial_rotary_factor (1); in parentheses"});
+  refused(c, {"this model's rotary.partial_rotary_factor (1) (in parentheses"});
   c = lm::GPTConfig::llama(sizes);
   c.sliding_window = -1;
   CHECK_THROWS_WITH(lm::GPT(c), ContainsSubstring("sliding_window is -1; it must be 0 or above"));

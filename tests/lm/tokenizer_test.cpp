@@ -126,7 +126,7 @@ namespace {
 // golden/llama_tokenizer.py.
 const io::Json& llama_golden() {
   static const io::Json json = io::parse_json(
-      io::read_file(source_dir + "/tests/golden/llama_tokenizer.json", 1 << 20), 0, 16);
+      io::read_file(source_dir + "/tests/lm/golden/llama_tokenizer.json", 1 << 20), 0, 16);
   return json;
 }
 

@@ -223,7 +223,7 @@ TEST_CASE("xgrad: documents that do not see each other", "[losses][documents]") 
   check_refused(folder,
                 overridden(with_end, {"--out", "none", "--tokens", "bpe", "--vocab-size", "300",
                                       "--document-end", "not.\n"}),
-                1, {"is there 54 times, but 0 times as its tokens alone"});
+                1, {"is there 54 times, but only 0 times as tokens of its own"});
 }
 
 TEST_CASE("xgrad: a digit that ends documents, and no end", "[losses][documents]") {
