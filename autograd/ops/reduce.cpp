@@ -33,9 +33,9 @@ Tensor sum_over(const char* op, const Tensor& x, const Reduced& dims, const Shap
       });
 }
 
-// Powers of two for the factors x_j along an axis, whose products may leave the range.  Products of
-// the scaled factors s_j = x_j part_j stay in it, where part_j = 2^-e_j.  The product of all others is
-//   prod_(i != j) x_i = (prod_(i != j) s_i) first_j second_j, first_j second_j = 2^(sum_(i != j) e_i).
+// Powers of two for the factors x_j along an axis, whose products may leave the range.  The scaled
+// factors s_j = x_j part_j, with part_j = 2^-e_j, have products in it.  Over all i other than j,
+//   prod x_i = first_j second_j prod s_i, where first_j second_j = 2^(sum e_i).
 struct Powers {
   Array<double> part, first, second;
 
