@@ -149,7 +149,7 @@ int main(int argc, char** argv) try {
     std::from_chars(value.data(), value.data() + value.size(), n);
     if (flag == "--out" && !value.empty())
       out = value;
-    else if (numbers.contains(flag) && value == std::to_string(n))
+    else if (numbers.contains(flag) && value == std::to_string(n))  // a whole number
       numbers[flag] = n;
     else
       throw ValueError(flag + " " + value + ": use --steps N, --every N, --seed N, --out FILE");
@@ -174,12 +174,12 @@ int main(int argc, char** argv) try {
   }
   io::save_checkpoint(out, model, optimizer, {.step = step, .user = run});  // fails now, not later
   static volatile std::sig_atomic_t interrupted = 0;
-  std::signal(SIGINT, [](int) { interrupted = 1; });
+  std::signal(SIGINT, [](int) { interrupted = 1; });  // Ctrl-C ends the loop below
   for (; step < steps && !interrupted; ++step) {
     const Indices starts = randint(text.train.numel() - block_size, {batch_size, 1});
     const auto loss_of = [&](const Indices& shard) { return model.loss(text.train, shard); };
     optimizer.zero_grad();
-    const double loss = parallel::backward(loss_of, starts);
+    const double loss = parallel::backward(loss_of, starts);  // in shards, on all cores
     optim::clip_grad_norm_(optimizer.params(), 1, {.error_if_nonfinite = true});
     optimizer.set_learning_rate(rate(step));
     optimizer.step();
