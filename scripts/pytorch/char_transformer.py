@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional as F
 
 B, T, C, H, LAYERS = 12, 64, 128, 4, 4
-PROGRAM = Path(__file__).parents[2] / "examples/demonstration/char_transformer.cpp"
+PROGRAM = Path(__file__).parents[2] / "examples/char_transformer/char_transformer.cpp"
 
 
 class CausalSelfAttention(nn.Module):

@@ -1,4 +1,4 @@
-"""Tests of the demonstration: demonstration.py TEST PROGRAM, where TEST is the name of a function below."""
+"""Tests of the demonstration: char_transformer.py TEST PROGRAM, where TEST is the name of a function below."""
 import os
 import re
 import signal
