@@ -78,7 +78,7 @@ GradcheckReport gradcheck(const M& model, const std::vector<Tensor>& inputs,
 }
 /// The same for f, which computes from the inputs and calls the layer in its own way: with tokens,
 /// options, or several results.
-template <detail::MeantAsLayer M>
+template <class M>
 GradcheckReport gradcheck(const M& model, const TensorFunction& f,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {}) {
   return detail::gradcheck(detail::LayerCheck::gradcheck, detail::members(model), f, inputs,
@@ -91,7 +91,7 @@ GradcheckReport gradgradcheck(const M& model, const std::vector<Tensor>& inputs,
   return detail::gradcheck(detail::LayerCheck::gradgradcheck, detail::members(model),
                            detail::call_of(model, inputs.size()), inputs, options);
 }
-template <detail::MeantAsLayer M>
+template <class M>
 GradcheckReport gradgradcheck(const M& model, const TensorFunction& f,
                               const std::vector<Tensor>& inputs,
                               const GradcheckOptions& options = {}) {
@@ -105,7 +105,7 @@ EpsSweep eps_sweep(const M& model, const std::vector<Tensor>& inputs,
   return detail::eps_sweep(detail::members(model), detail::call_of(model, inputs.size()), inputs,
                            options);
 }
-template <detail::MeantAsLayer M>
+template <class M>
 EpsSweep eps_sweep(const M& model, const TensorFunction& f, const std::vector<Tensor>& inputs,
                    const GradcheckOptions& options = {}) {
   return detail::eps_sweep(detail::members(model), f, inputs, options);
@@ -118,7 +118,7 @@ GradientExplanation explain_gradient(const M& model, const std::vector<Tensor>& 
   return detail::explain_gradient(detail::members(model), detail::call_of(model, inputs.size()),
                                   inputs, options);
 }
-template <detail::MeantAsLayer M>
+template <class M>
 GradientExplanation explain_gradient(const M& model, const TensorFunction& f,
                                      const std::vector<Tensor>& inputs,
                                      const ExplainOptions& options = {}) {

@@ -44,5 +44,9 @@ void use(Scaled& layer, const Tensor& x) {
   nn::eval(layer);
 #elif USE == 8
   io::save(layer, "a.safetensors");
+#elif USE == 9
+  nn::gradcheck(layer, layer.fc, {x});
+#elif USE == 10
+  nn::explain_gradient(layer, [&](const Tensor& in) { return layer.fc(in); }, {x}, {.seed = 1});
 #endif
 }
