@@ -86,4 +86,5 @@ def main():
     dump(os.path.join(HERE, "weights", "run.safetensors"), randomised(Block()), torch.randn(2, 3, 4))
 
 
-main()
+if __name__ == "__main__":
+    main()
