@@ -33,7 +33,7 @@ struct Dim {
   std::int64_t value;
   template <IntegerOrEnumerator I>
   constexpr Dim(I v) : value(static_cast<std::int64_t>(v)) {
-    if (std::is_unsigned_v<I> && value < 0) [[unlikely]]
+    if (value < 0 && v > I{}) [[unlikely]]
       too_large(static_cast<std::uint64_t>(v));
   }
   constexpr operator std::int64_t() const { return value; }

@@ -99,13 +99,14 @@ Tensor RotaryEmbedding::operator()(const Tensor& x) const {
   const Size pairs = cos_.size(-1), rotating = 2 * pairs;
   const Shape expected = x.dim() == 0 ? Shape() : Shape(x.shape().begin(), x.shape().end() - 1);
   const Shape positions(cos_.shape().begin(), cos_.shape().end() - 1);
-  const bool fits =
-      x.dim() > 0 && (head_dim_ < 0 ? x.size(-1) >= rotating : x.size(-1) == head_dim_);
-  if (!fits || positions.size() > expected.size() ||
-      broadcast_shapes(expected, positions, "RotaryEmbedding") != expected)
-    fail<ShapeError>("RotaryEmbedding: x {} is not (..., T, {}) of positions {}",
-                     to_string(x.shape()), head_dim_ < 0 ? rotating : head_dim_,
-                     to_string(positions));
+  const auto spreads = [](std::size_t size, std::size_t to) { return size == 1 || size == to; };
+  const bool given = head_dim_ < 0;  // cosines and sines
+  if (x.dim() == 0 || (given ? x.size(-1) < rotating : x.size(-1) != head_dim_) ||
+      positions.size() > expected.size() ||
+      !std::equal(positions.begin(), positions.end(), expected.end() - positions.size(), spreads))
+    fail<ShapeError>("RotaryEmbedding: x {} is not (..., T, {}) of {} {}", to_string(x.shape()),
+                     given ? rotating : head_dim_, given ? "cos and sin" : "positions",
+                     to_string(given ? cos_.shape() : positions));
   if (const Size rest = x.size(-1) - rotating; rest > 0) {
     const RotaryEmbedding rotate(cos_, sin_, pairs_);
     return cat({rotate(narrow(x, -1, 0, rotating)), narrow(x, -1, rotating, rest)}, -1);

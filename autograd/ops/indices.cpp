@@ -113,6 +113,15 @@ namespace {
 std::int64_t signed_of(std::uint64_t v) { return static_cast<std::int64_t>(v); }
 std::uint64_t unsigned_of(std::int64_t v) { return static_cast<std::uint64_t>(v); }
 
+constexpr auto larger_id = [](std::int64_t a, std::int64_t b) { return std::max(a, b); };
+constexpr auto smaller_id = [](std::int64_t a, std::int64_t b) { return std::min(a, b); };
+
+template <class F>
+Indices elementwise_indices(const char* op, const IndexOperand& a, const IndexOperand& b,
+                            const F& f) {
+  return detail::broadcast(op, a.value.shape(), a.value.data(), b.value.shape(), b.value.data(), f);
+}
+
 // f(... f(f(start, x0), x1) ...) over dims.
 template <class R, class T, class F>
 DiscreteTensor<R> folded(const char* op, const DiscreteTensor<T>& x, const Dims& dims, bool keepdim,
@@ -168,8 +177,9 @@ template <class T>
 Indices clamp(const DiscreteTensor<T>& x, const std::optional<IndexOperand>& min,
               const std::optional<IndexOperand>& max) {
   check<ValueError>(min || max, "clamp: at least one of min and max must be given");
-  const Indices above = min ? maximum(to_indices(x), *min) : to_indices(x);
-  return max ? minimum(above, *max) : above;
+  Indices y = to_indices(x);
+  y = min ? elementwise_indices("clamp, the maximum with min", y, *min, larger_id) : y;
+  return max ? elementwise_indices("clamp, the minimum with max", y, *max, smaller_id) : y;
 }
 template <class T>
 DiscreteTensor<T> max(const DiscreteTensor<T>& x) {
@@ -282,12 +292,6 @@ IndexOperand::IndexOperand(Dim i, int)
       }()) {}
 
 template <class F>
-static Indices elementwise_indices(const char* op, const IndexOperand& a, const IndexOperand& b,
-                                   const F& f) {
-  return detail::broadcast(op, a.value.shape(), a.value.data(), b.value.shape(), b.value.data(), f);
-}
-
-template <class F>
 static Indices divide(const char* op, const IndexOperand& a, const IndexOperand& b, const F& f) {
   const Indices& by = b.value;
   const auto zero = std::find(by.data(), by.data() + by.numel(), 0) - by.data();
@@ -336,12 +340,10 @@ Indices operator-(const Indices& a) { return 0 - a; }
 // ---- choosing ----
 
 Indices maximum(const IndexOperand& a, const IndexOperand& b) {
-  return elementwise_indices("maximum", a, b,
-                             [](std::int64_t x, std::int64_t y) { return std::max(x, y); });
+  return elementwise_indices("maximum", a, b, larger_id);
 }
 Indices minimum(const IndexOperand& a, const IndexOperand& b) {
-  return elementwise_indices("minimum", a, b,
-                             [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
+  return elementwise_indices("minimum", a, b, smaller_id);
 }
 Mask maximum(const Mask& a, const Mask& b) { return a | b; }
 Mask minimum(const Mask& a, const Mask& b) { return a & b; }

@@ -109,6 +109,8 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
 Dataset open_run_dataset(const std::string& data, const std::string& val_data,
                          const std::string& checkpoint, const CheckpointInfo& info,
                          bool splits = true);
+/// The digits of the id that --document-end names; "" if it is a text.  ValueError for "id:x".
+std::string end_id(const std::string& given, const Vocabulary& vocabulary);
 /// The ids of --document-end: those of a text; one for "id:N", and for a number N unless the
 /// vocabulary is of characters and has its digits; empty for an empty text.  ValueError for unknown
 /// characters, and for an id that the vocabulary does not have.

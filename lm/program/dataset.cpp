@@ -19,10 +19,6 @@ namespace {
 
 namespace lm = xgrad::lm;
 
-corpus::Corpus corpus_of(const std::string& preset) {
-  return find_preset(preset).names ? corpus::names_corpus() : corpus::scenes_corpus();
-}
-
 std::string checksum(const lm::Ids& ids) {
   xgrad::io::Checksum sum;
   std::array<std::uint32_t, 4096> some;  // 32 bits each, for ids of any width
@@ -96,8 +92,9 @@ Dataset open_dataset(const std::string& path, const std::string& validation,
   try {
     lm::Text read;
     if (path.empty()) {
-      name = find_preset(preset).names ? "the embedded names" : "the embedded corpus";
-      corpus::Corpus corpus = corpus_of(preset);
+      const bool names = find_preset(preset).names;
+      name = names ? "the embedded names" : "the embedded corpus";
+      corpus::Corpus corpus = names ? corpus::names_corpus() : corpus::scenes_corpus();
       const std::u32string decoded = lm::decode_utf8(corpus.text, name);
       read.characters = allowed(vocabulary) ? *allowed(vocabulary) : lm::Characters::of(decoded);
       read.ids = read.characters.encode(decoded);
@@ -162,8 +159,7 @@ Dataset open_run_dataset(const std::string& data, const std::string& val_data,
                   "FILE names a text");
 }
 
-/// The number of the id that --document-end names; empty if it is a text.
-static std::string end_id(const std::string& given, const Vocabulary& vocabulary) {
+std::string end_id(const std::string& given, const Vocabulary& vocabulary) {
   const bool marked = given.starts_with("id:");
   std::string number = given.substr(marked ? 3 : 0);
   const auto is_text = [characters = vocabulary.characters()](char c) {
@@ -172,6 +168,8 @@ static std::string end_id(const std::string& given, const Vocabulary& vocabulary
   if (number.find_first_not_of("0123456789") != number.npos ||
       (!marked && std::ranges::all_of(number, is_text)))
     number.clear();
+  check<ValueError>(!marked || !number.empty(), "--document-end {}: an id is a number, as in id:0",
+                    xgrad::printable_name(given));
   return number;
 }
 

@@ -309,9 +309,9 @@ void add_checkpoint(CLI::App& app, std::string& target, std::string& base) {
 template <class T>  // a text, or an optional one
 void add_document_end(CLI::App& app, T& target, const char* usual) {
   add_flag(app, "--document-end", "TEXT|id:N",
-           fmt::format("a text, or id:N: positions after it see none before, and count from there; "
-                       "the first token after it is predicted from it; \"\": the text is one "
-                       "document [{}]",
+           fmt::format("a text, or id:N (with byte pairs a number is always an id): positions "
+                       "after it see none before, and count from there; the first token after it "
+                       "is predicted from it; \"\": the text is one document [{}]",
                        usual),
            [&target](const std::string& given) { target = given; });
 }

@@ -393,7 +393,10 @@ std::string describe(const PreparedRun& run, const xgrad::lm::GPT& model) {
                       format_count(validation.size()),
                       apart ? ", from " + dataset.validation_name : "");
   if (const auto& end = dataset.document_end; !end.empty()) {
-    text += fmt::format(" '{}' ends {} to train on.", xgrad::printable_name(vocabulary.decode(end)),
+    const std::string id = end_id(run.options.document_end, vocabulary),
+                      shown = xgrad::printable_name(vocabulary.decode(end));
+    text += id.empty() ? fmt::format(" '{}'", shown) : fmt::format(" The id {} ('{}')", id, shown);
+    text += fmt::format(" ends {} to train on.",
                         format_count(count_documents(train, end), "document"));
   }
   std::string loss = fmt::format("a uniform guess has ln {} = {:.4f}", known,

@@ -31,12 +31,9 @@ static std::string normal(const std::string& what, const std::string& given,
 }
 
 std::string document_end_text(const std::string& given, const Vocabulary& vocabulary) {
-  if (given.find_first_not_of("0123456789") != given.npos)
+  if (end_id(given, vocabulary).empty())
     return normal("--document-end", given, vocabulary);
-  std::string end;
-  for (const std::int64_t id : document_end_of(given, vocabulary))
-    end += vocabulary.bytes(id);
-  return end;
+  return vocabulary.bytes(document_end_of(given, vocabulary).front());
 }
 
 std::vector<std::int64_t> encode(const std::string& what, const std::string& given,

@@ -309,6 +309,10 @@ TEST_CASE("an unsigned integer beyond int64 is refused, and not negative", "[ten
   CHECK_THROWS_AS(reshape(x, ~std::uint64_t{0}), ShapeError);
   CHECK_THROWS_AS(sum(x, {~std::size_t{0}}), ShapeError);
   CHECK_THROWS_AS(zeros({beyond, 0}), ShapeError);
+  enum Unsigned : std::uint64_t { last = ~std::uint64_t{0} };
+  enum Signed : std::int64_t { inferred = -1 };
+  CHECK_THROWS_WITH(reshape(x, {last}), ContainsSubstring("18446744073709551615"));
+  CHECK(reshape(x, {inferred}).shape() == Shape{6});
   CHECK_THROWS_AS((Shape{2, beyond}), ShapeError);
   CHECK(reshape(x, {-1}).shape() == Shape{6});
 }

@@ -166,10 +166,13 @@ TEST_CASE("rotary embedding turns by the distance", "[nn][attention]") {
   CHECK_THROWS_WITH(nn::RotaryEmbedding(ones({2, 3}), ones(3)),
                     ContainsSubstring("cos (2, 3) and sin (3,)"));
   CHECK_THROWS_WITH(nn::RotaryEmbedding(ones({2, 3}), ones({2, 3}))(ones({2, 4})),
-                    ContainsSubstring("x (2, 4) is not (..., T, 6)"));
+                    ContainsSubstring("x (2, 4) is not (..., T, 6) of cos and sin (2, 3)"));
+  CHECK_THROWS_WITH(nn::RotaryEmbedding(ones({2, 3}), ones({2, 3}))(ones({5, 4, 6})),
+                    ContainsSubstring("x (5, 4, 6) is not (..., T, 6) of cos and sin (2, 3)"));
   CHECK_THROWS_WITH(rotate(ones({3, 6})),
                     ContainsSubstring("x (3, 6) is not (..., T, 4) of positions (3,)"));
-  CHECK_THROWS_AS(rotate(ones({2, 4})), ShapeError);
+  CHECK_THROWS_WITH(rotate(ones({2, 4})),
+                    ContainsSubstring("x (2, 4) is not (..., T, 4) of positions (3,)"));
   CHECK_THROWS_AS(rotate(ones(4)), ShapeError);
   CHECK_THROWS_AS(rotate(scalar(1)), ShapeError);
   CHECK(rotate(ones({0, 3, 4})).shape() == Shape{0, 3, 4});

@@ -201,6 +201,12 @@ TEST_CASE("errors of arithmetic", "[indices]") {
   CHECK(message_of<ShapeError>([&] {
           (void)(ids < Indices{1, 2, 3});
         }).starts_with("operator<: shapes (2,) and (3,)"));
+  CHECK(message_of<ShapeError>([&] {
+          clamp(ids, Indices{1, 2, 3}, 5);
+        }).starts_with("clamp, the maximum with min: shapes (2,) and (3,)"));
+  CHECK(message_of<ShapeError>([&] {
+          clamp(ids, 0, Indices{1, 2, 3});
+        }).starts_with("clamp, the minimum with max: shapes (2,) and (3,)"));
   CHECK(message_of<ValueError>([&] {
           ids / Indices{{1, 1}, {1, 0}};
         }) == "operator/: the divisor is 0 at (1, 1) of (2, 2)");

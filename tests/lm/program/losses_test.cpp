@@ -212,7 +212,8 @@ TEST_CASE("xgrad: documents that do not see each other", "[losses][documents]") 
            {"Q", "Q"},
            {"999", "--document-end 999: the vocabulary has"},
            {"id:999", "--document-end id:999: the vocabulary has"},
-           {"id:", "lacks ':'"},
+           {"id:", "--document-end id:: an id is a number, as in id:0"},
+           {"id:3x", "--document-end id:3x: an id is a number"},
            {"nod", "no document ends with --document-end 'nod'"}})
     check_refused(folder, overridden(with_end, {"--out", "none", "--document-end", end}), 1,
                   {fragment});
@@ -233,8 +234,10 @@ TEST_CASE("xgrad: a digit that ends documents, and no end", "[losses][documents]
         run(folder, overridden(tiny_train({"--dry-run", "--document-end", end}), more));
     INFO(result.err);
     REQUIRE(result.code == 0);
-    const std::size_t at = result.out.find("' ends ");
-    return at == std::string::npos ? 0 : std::stoi(result.out.substr(at + 7));
+    const std::size_t at = result.out.find(" ends ");
+    const bool says_id = result.out.find(" The id ") != std::string::npos;
+    CHECK(says_id == (end.starts_with("id:") || end == "19" || end == "83"));
+    return at == std::string::npos ? 0 : std::stoi(result.out.substr(at + 6));
   };
   // "1" is a character of the text, and not all of "19" is: that is the id of a letter.
   const lm::Characters characters = lm::Characters::of(lm::decode_utf8(tiny_text(), "text"));
@@ -248,6 +251,21 @@ TEST_CASE("xgrad: a digit that ends documents, and no end", "[losses][documents]
   const Arguments bpe = {"--tokens", "bpe", "--vocab-size", "257"};
   CHECK(documents("83", bpe) == documents("id:83", bpe));
   CHECK(documents("") == 0);
+  check_contains(run_well(folder, tiny_train({"--dry-run", "--document-end", "19"})).out,
+                 {"The id 19 ('" + letter + "') ends "});
+  std::string help = run_well(folder, {"train", "--help"}).out;
+  std::ranges::replace(help, '\n', ' ');
+  help.erase(std::unique(help.begin(), help.end(),
+                         [](char a, char b) { return a == b && a == ' '; }),
+             help.end());
+  check_contains(help, {"a text, or id:N (with byte pairs a number is always an id): positions"});
+  // A sample ends with such a document, too.
+  run_well(folder, tiny_train({"--out", "by id", "--document-end", "id:0"}));
+  run_well(folder, tiny_train({"--out", "by text", "--document-end", "\n"}));
+  const Arguments sample = {"sample", "by text", "--tokens", "200"};
+  const std::string sampled = run_well(folder, sample).out;
+  CHECK(sampled.size() < 200);
+  CHECK(run_well(folder, overridden({"sample", "by id"}, {"--tokens", "200"})).out == sampled);
   // No end is no end, also in eval of a run that has one.
   run_well(folder, tiny_train({"--out", "run", "--document-end", "\n"}));
   run_well(folder, {"export", "run"});

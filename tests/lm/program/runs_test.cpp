@@ -156,6 +156,24 @@ TEST_CASE("runs: names that differ", "[runs]") {
   CHECK(names({a, a, b}) == Cells{"x/run", "x/run (2)", "y/run"});
 }
 
+TEST_CASE("runs: rates that span decades have a logarithmic axis", "[runs]") {
+  const RunsFolder folder;
+  const auto charts = [&](const std::string& rate) {
+    const std::string text = rows(20, 3, 2), usual = "\"lr\": 0.001";
+    std::string other = text;
+    for (std::size_t at = 0; (at = other.find(usual, at)) != other.npos; at += rate.size())
+      other.replace(at + 6, 5, rate);
+    return runs::charts_html({runs::read_run(folder.run("usual", text)),
+                              runs::read_run(folder.run("other", other))});
+  };
+  const std::string decades = charts("0.000001"), near = charts("0.000101");
+  CHECK_THAT(decades, ContainsSubstring("Learning rate, logarithmic") &&
+                          ContainsSubstring("data-log='y'"));
+  CHECK(decades.find("data-log") == decades.rfind("data-log"));  // of the rate alone
+  CHECK_THAT(near, ContainsSubstring("Learning rate") && !ContainsSubstring("logarithmic") &&
+                       !ContainsSubstring("data-log"));
+}
+
 TEST_CASE("runs: the table of results", "[runs]") {
   const RunsFolder folder;
   std::string text;
