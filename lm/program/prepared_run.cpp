@@ -396,8 +396,8 @@ std::string describe(const PreparedRun& run, const xgrad::lm::GPT& model) {
     const std::string id = end_id(run.options.document_end, vocabulary),
                       shown = xgrad::printable_name(vocabulary.decode(end));
     text += id.empty() ? fmt::format(" '{}'", shown) : fmt::format(" The id {} ('{}')", id, shown);
-    text += fmt::format(" ends {} to train on.",
-                        format_count(count_documents(train, end), "document"));
+    text +=
+        fmt::format(" ends {} to train on.", format_count(count_documents(train, end), "document"));
   }
   std::string loss = fmt::format("a uniform guess has ln {} = {:.4f}", known,
                                  std::log(static_cast<double>(known)));

@@ -255,9 +255,9 @@ TEST_CASE("xgrad: a digit that ends documents, and no end", "[losses][documents]
                  {"The id 19 ('" + letter + "') ends "});
   std::string help = run_well(folder, {"train", "--help"}).out;
   std::ranges::replace(help, '\n', ' ');
-  help.erase(std::unique(help.begin(), help.end(),
-                         [](char a, char b) { return a == b && a == ' '; }),
-             help.end());
+  help.erase(
+      std::unique(help.begin(), help.end(), [](char a, char b) { return a == b && a == ' '; }),
+      help.end());
   check_contains(help, {"a text, or id:N (with byte pairs a number is always an id): positions"});
   // A sample ends with such a document, too.
   run_well(folder, tiny_train({"--out", "by id", "--document-end", "id:0"}));

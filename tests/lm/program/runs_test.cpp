@@ -163,12 +163,12 @@ TEST_CASE("runs: rates that span decades have a logarithmic axis", "[runs]") {
     std::string other = text;
     for (std::size_t at = 0; (at = other.find(usual, at)) != other.npos; at += rate.size())
       other.replace(at + 6, 5, rate);
-    return runs::charts_html({runs::read_run(folder.run("usual", text)),
-                              runs::read_run(folder.run("other", other))});
+    return runs::charts_html(
+        {runs::read_run(folder.run("usual", text)), runs::read_run(folder.run("other", other))});
   };
   const std::string decades = charts("0.000001"), near = charts("0.000101");
-  CHECK_THAT(decades, ContainsSubstring("Learning rate, logarithmic") &&
-                          ContainsSubstring("data-log='y'"));
+  CHECK_THAT(decades,
+             ContainsSubstring("Learning rate, logarithmic") && ContainsSubstring("data-log='y'"));
   CHECK(decades.find("data-log") == decades.rfind("data-log"));  // of the rate alone
   CHECK_THAT(near, ContainsSubstring("Learning rate") && !ContainsSubstring("logarithmic") &&
                        !ContainsSubstring("data-log"));
