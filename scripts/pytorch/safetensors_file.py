@@ -17,7 +17,7 @@ DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF1
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
-def _bytes(x):
+def bytes_of(x):
     """The values of a tensor as they are in memory."""
     x = x.detach().contiguous()
     return ctypes.string_at(x.data_ptr(), x.numel() * x.element_size()) if x.numel() else b""
@@ -46,7 +46,7 @@ def save_safetensors(tensors, path, metadata=None):
     with open(path + ".part", "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for _, x in order:
-            file.write(_bytes(x))
+            file.write(bytes_of(x))
     os.replace(path + ".part", path)
 
 

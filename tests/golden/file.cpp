@@ -4,17 +4,35 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
+#include <filesystem>
 #include <limits>
-#include <map>
 
 #include "helpers/catch.hpp"
 #include "helpers/paths.hpp"
 
 namespace xgrad::testing {
 
-GoldenFile::GoldenFile(const std::string& name)
-    : content_(io::load_safetensors(source_dir + "/tests/golden/" + name + ".safetensors")) {}
+GoldenFile::GoldenFile(const std::vector<std::string>& names) {
+  const auto add = [this](const std::string& path) {
+    io::TensorFile file = io::load_safetensors(path);
+    content_.tensors.merge(file.tensors);
+    content_.indices.merge(file.indices);
+    if (!file.tensors.empty() || !file.indices.empty())
+      throw ValueError(path + " has golden values of another file's names");
+  };
+  for (const std::string& name : names) {
+    const std::string path = source_dir + "/tests/golden/" + name;
+    if (!std::filesystem::is_directory(path)) {
+      add(path + ".safetensors");
+      continue;
+    }
+    const std::size_t before = content_.tensors.size();
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      add(entry.path().string());
+    if (content_.tensors.size() == before)
+      throw ValueError(path + " has no golden values");
+  }
+}
 
 const Tensor& GoldenFile::tensor(const std::string& name) const {
   INFO("golden value " << name);
@@ -88,77 +106,26 @@ static std::string worst_element(const Tensor& ours, const Tensor& expected) {
   });
 }
 
-GoldenComparison compare_golden(const std::string& name, const Tensor& ours, const Tensor& expected,
-                                ErrorUnit unit) {
-  const bool is_double = expected.dtype() == DType::float64;
-  double limit = 0;
-  if (unit == ErrorUnit::relative)
-    limit = is_double ? 1e-12 : 1e-5;
-  else if (unit == ErrorUnit::ulp)
-    limit = 2;
-  else if (unit == ErrorUnit::absolute)
-    limit = 1e-6;
-  GoldenComparison result{name, unit, is_double, distance(ours, expected, unit), limit};
-  if (!(result.error <= limit))
-    result.worst = worst_element(ours, expected);
-  return result;
+void GoldenFile::check(const std::string& name, const Tensor& ours, ErrorUnit unit,
+                       std::optional<double> limit) const {
+  constexpr double limits[] = {0, 2, 1e-6, 1e-5};
+  const Tensor& expected = tensor(name);
+  const bool tight = unit == ErrorUnit::relative && expected.dtype() == DType::float64;
+  const double error = distance(ours, expected, unit),
+               most = limit.value_or(tight ? 1e-12 : limits[static_cast<int>(unit)]);
+  if (error <= most)
+    SUCCEED();
+  else
+    FAIL_CHECK(fmt::format("{}: error {:.3g}, limit {:.3g}; {}", name, error, most,
+                           worst_element(ours, expected)));
 }
 
-GoldenComparison compare_golden(const std::string& name, const Indices& ours,
-                                const Indices& expected) {
-  const bool same = ours.shape() == expected.shape() &&
-                    std::equal(ours.data(), ours.data() + ours.numel(), expected.data());
-  return {name, ErrorUnit::bits, true, same ? 0.0 : std::numeric_limits<double>::infinity(), 0};
-}
-
-void check_golden(const std::vector<GoldenComparison>& comparisons) {
-  for (const GoldenComparison& c : comparisons) {
-    INFO(fmt::format("{}: error {:.3g}, limit {:.3g}; {}", c.name, c.error, c.limit, c.worst));
-    CHECK(c.error <= c.limit);
-  }
-}
-
-void print_golden_summary(const std::string& title,
-                          const std::vector<GoldenComparison>& comparisons) {
-  const auto head = [](const std::string& name, int slashes) {
-    std::size_t end = 0;
-    while (slashes-- > 0 && end != std::string::npos)
-      end = name.find('/', end + 1);
-    return name.substr(0, end);
-  };
-  struct Line {
-    std::set<std::string> cases;
-    std::size_t values = 0;
-    double largest[2] = {-1, -1};  // of doubles, of floats
-    std::string where;
-  };
-  constexpr const char* units[] = {", to the bit", ", ulp", ", absolute", ""};
-  std::vector<std::string> order;  // of lines, in the order of the comparisons
-  std::map<std::string, Line> lines;
-  std::set<std::string> cases;
-  for (const GoldenComparison& c : comparisons) {
-    const std::string label = head(c.name, 1) + units[static_cast<int>(c.unit)];
-    if (lines.count(label) == 0)
-      order.push_back(label);
-    Line& line = lines[label];
-    line.cases.insert(head(c.name, 2));
-    cases.insert(head(c.name, 2));
-    ++line.values;
-    double& largest = line.largest[c.is_double ? 0 : 1];
-    if (c.error > largest && !c.is_double && c.error > 0)
-      line.where = c.name;
-    largest = std::max(largest, c.error);
-  }
-  const auto number = [](double x) { return x < 0 ? std::string("-") : fmt::format("{:.1e}", x); };
-  std::cout << fmt::format("{:<32} {:>5} {:>6} {:>8} {:>8}  of float32\n", title, "cases", "values",
-                           "float64", "float32");
-  for (const std::string& label : order) {
-    const Line& line = lines[label];
-    std::cout << fmt::format("{:<32} {:>5} {:>6} {:>8} {:>8}{}\n", label, line.cases.size(),
-                             line.values, number(line.largest[0]), number(line.largest[1]),
-                             line.where.empty() ? "" : "  " + line.where);
-  }
-  std::cout << fmt::format("{:<32} {:>5} {:>6}\n\n", "all", cases.size(), comparisons.size());
+void GoldenFile::check(const std::string& name, const Indices& ours) const {
+  INFO(name);
+  const Indices& expected = indices(name);
+  CHECK(ours.shape() == expected.shape());
+  CHECK(std::equal(ours.data(), ours.data() + ours.numel(), expected.data(),
+                   expected.data() + expected.numel()));
 }
 
 }  // namespace xgrad::testing

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <sstream>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/nn/attention.hpp>
-#include <xgrad/lm/gpt.hpp>
 #include <xgrad/nn/layers.hpp>
 
 namespace xgrad::testing {
@@ -25,42 +23,38 @@ Mask LayerInputs::mask(const std::string& name) const {
   return mask;
 }
 
+// ---- the tables ----
+
+static std::vector<LayerTable>& tables() {
+  static std::vector<LayerTable> all;
+  return all;
+}
+
+bool add_layers(LayerTable table) {
+  const auto at = std::ranges::upper_bound(tables(), table.folder, {}, &LayerTable::folder);
+  tables().insert(at, std::move(table));
+  return true;
+}
+
+const std::vector<LayerTable>& layer_tables() { return tables(); }
+
+std::vector<LayerCall> layer_calls() {
+  std::vector<LayerCall> all;
+  for (const LayerTable& table : layer_tables())
+    all.insert(all.end(), table.calls.begin(), table.calls.end());
+  return all;
+}
+
+GoldenFile layer_numbers() {
+  std::vector<std::string> folders;
+  for (const LayerTable& table : layer_tables())
+    folders.push_back(table.folder);
+  return GoldenFile(folders);
+}
+
 namespace {
 
-template <class Make, class Run>
-LayerCall layer_call(const char* name, const char* outputs, Make, Run,
-                     const LayerCall::Options& options) {
-  using M = decltype(Make{}());
-  LayerCall call{.name = name,
-                 .outputs = {},
-                 .make =
-                     [] {
-                       auto layer = std::make_shared<M>(Make{}());
-                       return AnyLayer{layer, nn::detail::members(*layer)};
-                     },
-                 .run = [](AnyLayer& any, LayerInputs& in) -> LayerOutputs {
-                   return Run{}(*static_cast<M*>(any.layer.get()), in);
-                 },
-                 .options = options};
-  std::istringstream names(outputs);
-  for (std::string output; names >> output;)
-    call.outputs.push_back(output);
-  return call;
-}
-
-// ---- functions of the table's texts: layers.py has PyTorch's ----
-
-template <class M>
-M evaluated(M layer) {
-  nn::eval(layer);
-  return layer;
-}
-// After a call with x.
-template <class M>
-M evaluated(M layer, const Tensor& x) {
-  layer(x);
-  return evaluated(std::move(layer));
-}
+// ---- functions of the table's texts: table_layers.py has PyTorch's ----
 
 // Calls with x, 2 x and so on, then perhaps one in evaluation; the statistics after them.
 LayerOutputs called_batch_norm(nn::BatchNorm1d& layer, const Tensor& x, int calls, bool evaluate) {
@@ -76,30 +70,12 @@ LayerOutputs called_batch_norm(nn::BatchNorm1d& layer, const Tensor& x, int call
   return outputs;
 }
 
-lm::GPTConfig small_llama() {
-  lm::GPTConfig config = lm::GPTConfig::llama({.block_size = 3,
-                                               .vocab_size = 4,
-                                               .n_layer = 1,
-                                               .n_head = 2,
-                                               .n_embd = 4,
-                                               .n_kv_head = 1,
-                                               .n_inner = 3});
-  config.qkv_bias = true;
-  return config;
-}
-
-Tensor rotated(const lm::TransformerBlock& block, const Tensor& x) {
-  const nn::RotaryEmbedding rotate(2, arange_indices(0, 3));
-  return block(x, nullptr, &rotate);
-}
+const bool added = add_layers({"layers",
+                               "nn",
+                               {
+#include "golden/generated/layers.inc"
+                               }});
 
 }  // namespace
-
-const std::vector<LayerCall>& layer_calls() {
-  static const std::vector<LayerCall> calls = {
-#include "golden/generated/layers.inc"
-  };
-  return calls;
-}
 
 }  // namespace xgrad::testing

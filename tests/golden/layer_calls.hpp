@@ -1,8 +1,9 @@
 #pragma once
-// Our calls of the table of layers (tests/golden/layers.py).
+// Our calls of the tables of layers (tests/golden/table_layers.py, table_lm.py).
 
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,6 +65,53 @@ struct LayerCall {
   Options options;
 };
 
-const std::vector<LayerCall>& layer_calls();
+struct LayerTable {
+  std::string folder;   ///< of PyTorch's numbers, in tests/golden
+  std::string headers;  ///< the folder of the headers that declare the layers
+  std::vector<LayerCall> calls;
+};
+
+/// Adds a table before main() runs: each file of calls that is linked does so.
+bool add_layers(LayerTable table);
+/// In the order of their folders' names.
+const std::vector<LayerTable>& layer_tables();
+/// All calls of all tables, and PyTorch's numbers for them.
+std::vector<LayerCall> layer_calls();
+GoldenFile layer_numbers();
+
+// ---- for the texts of the tables ----
+
+template <class Make, class Run>
+LayerCall layer_call(const char* name, const char* outputs, Make, Run,
+                     const LayerCall::Options& options) {
+  using M = decltype(Make{}());
+  LayerCall call{.name = name,
+                 .outputs = {},
+                 .make =
+                     [] {
+                       auto layer = std::make_shared<M>(Make{}());
+                       return AnyLayer{layer, nn::detail::members(*layer)};
+                     },
+                 .run = [](AnyLayer& any, LayerInputs& in) -> LayerOutputs {
+                   return Run{}(*static_cast<M*>(any.layer.get()), in);
+                 },
+                 .options = options};
+  std::istringstream names(outputs);
+  for (std::string output; names >> output;)
+    call.outputs.push_back(output);
+  return call;
+}
+
+template <class M>
+M evaluated(M layer) {
+  nn::eval(layer);
+  return layer;
+}
+// After a call with x.
+template <class M>
+M evaluated(M layer, const Tensor& x) {
+  layer(x);
+  return evaluated(std::move(layer));
+}
 
 }  // namespace xgrad::testing

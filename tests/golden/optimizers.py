@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""PyTorch's numbers for the table of optimizers (optimizers.safetensors), and our calls.  script.py says how to call it.
+"""PyTorch's numbers for the table of optimizers (optimizers/*.safetensors), and our calls.  script.py says how to call it.
 
-table_optimizers.py says what a sample is.  An optimizer trains two parameters, a and b, for 20 or 50 steps.  "start/a"
+table_optimizers.py says what a sample is.  An optimizer trains two parameters, a and b, for 20 or 50 steps.  "inputs/start/a"
 is what a starts from; its gradient in step t is target/a[t % 20] * a - pull/a[t % 20], so that errors feed back;
 "<sample>/f64/a" is a after each step, (20, 3, 5).  b likewise, and f32.  Schedules are the rates of 20 steps.  The
-gradients that are clipped are "clip/gradient/<k>".
-
-Needs PyTorch 1.13 (Debian: python3-torch); the same PyTorch writes the same bytes.
+gradients that are clipped are "inputs/gradient/<k>".
 """
+
+import functools
 
 import script
 import table_optimizers
@@ -33,86 +33,95 @@ def calls():
     return "\n".join(lines + ["};", ""])
 
 
-class Numbers:
-    """PyTorch's numbers, in a Golden."""
-
-    def __init__(self, golden):
-        self.golden = golden
-        self.dtypes = {"f64": torch.float64, "f32": torch.float32}
-        draws = torch.Generator().manual_seed(11)
-        self.start, self.target, self.pull = {}, {}, {}
-        for key, sizes in dict(a=(3, 5), b=(4,)).items():
-            self.start[key] = torch.randn(sizes, generator=draws)
-            self.target[key] = torch.rand((STEPS, *sizes), generator=draws)
-            self.pull[key] = torch.randn((STEPS, *sizes), generator=draws) * 2
-            golden.add(f"start/{key}", self.start[key])
-            golden.add(f"target/{key}", self.target[key])
-            golden.add(f"pull/{key}", self.pull[key])
-        self.gradients = [torch.randn(sizes, generator=draws) for sizes in ((3, 5), (4,), ())]
-        self.gradients[0] *= 4
-        for k, gradient in enumerate(self.gradients):
-            golden.add(f"clip/gradient/{k}", gradient)
-
-    def add_optimizer(self, name, kind, s, steps):
-        for label, dtype in self.dtypes.items():
-            shapes = dict(zip("ab", s.shapes))
-            shaped = lambda x, k: x.to(dtype, copy=True).reshape(shapes[k])
-            parameters = {k: torch.nn.Parameter(shaped(x, k)) for k, x in self.start.items()}
-            a, b = parameters.values()
-            if len(s.options) == 1:
-                optimizer = kind([a, b], **s.options[0])
-            else:
-                optimizer = kind([dict(params=[p], **options) for p, options in zip((a, b), s.options)])
-            after = {k: [] for k in parameters}
-            for t in range(steps):
-                for group in optimizer.param_groups if s.scheduled else []:
-                    group["lr"] = nanogpt(t, 0.1, 0.01, 4, 16)
-                for k, p in parameters.items():
-                    slope, constant = (shaped(x[k][t % STEPS], k) for x in (self.target, self.pull))
-                    p.grad = slope * p.detach() - constant
-                if s.pauses and t in (0, 1, 7):
-                    b.grad = None
-                optimizer.step()
-                for k, p in parameters.items():
-                    after[k].append(p.detach().clone())
-            for k in parameters:
-                self.golden.add(f"{name}/{label}/{k}", torch.stack(after[k]))
-
-    def add_schedule(self, name, make):
-        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.3)
-        schedule = make(optimizer)
-        rates = []
-        for t in range(STEPS):
-            if callable(schedule):
-                rates.append(schedule(t))
-            else:
-                rates.append(optimizer.param_groups[0]["lr"])
-                optimizer.step()
-                schedule.step()
-        self.golden.add(name, torch.tensor(rates, dtype=torch.float64))
-
-    def add_clip(self, name, clip):
-        for label, dtype in self.dtypes.items():
-            parameters = [torch.nn.Parameter(torch.zeros(g.shape, dtype=dtype)) for g in self.gradients]
-            for parameter, gradient in zip(parameters, self.gradients):
-                parameter.grad = gradient.to(dtype, copy=True)
-            parameters.append(torch.nn.Parameter(torch.zeros(2, dtype=dtype)))  # has no gradient
-            norm = clip(parameters)
-            if norm is not None:
-                self.golden.add(f"{name}/{label}/norm", norm)
-            for k in range(len(self.gradients)):
-                self.golden.add(f"{name}/{label}/{k}", parameters[k].grad)
+def draw_inputs(golden):
+    draws = torch.Generator().manual_seed(11)
+    for key, sizes in dict(a=(3, 5), b=(4,)).items():
+        golden.add(f"inputs/start/{key}", torch.randn(sizes, generator=draws))
+        golden.add(f"inputs/target/{key}", torch.rand((STEPS, *sizes), generator=draws))
+        golden.add(f"inputs/pull/{key}", torch.randn((STEPS, *sizes), generator=draws) * 2)
+    for k, sizes in enumerate(((3, 5), (4,), ())):
+        golden.add(f"inputs/gradient/{k}", torch.randn(sizes, generator=draws) * (4 if k == 0 else 1))
 
 
-def add_numbers(golden):
-    numbers, names = Numbers(golden), vars(table_optimizers)
+@functools.lru_cache(maxsize=None)
+def inputs():
+    """As they are in the file, because versions of PyTorch may draw other last bits."""
+    from safetensors_file import load_safetensors
+    return load_safetensors(script.HERE / "optimizers" / "inputs.safetensors")[0]
+
+
+def dtypes():
+    return {"f64": torch.float64, "f32": torch.float32}.items()
+
+
+def train(golden, name, kind, s, steps):
+    for label, dtype in dtypes():
+        shapes = dict(zip("ab", s.shapes))
+        shaped = lambda x, k: x.to(dtype, copy=True).reshape(shapes[k])
+        parameters = {k: torch.nn.Parameter(shaped(inputs()[f"inputs/start/{k}"], k)) for k in "ab"}
+        a, b = parameters.values()
+        if len(s.options) == 1:
+            optimizer = kind([a, b], **s.options[0])
+        else:
+            optimizer = kind([dict(params=[p], **options) for p, options in zip((a, b), s.options)])
+        after = {k: [] for k in parameters}
+        for t in range(steps):
+            for group in optimizer.param_groups if s.scheduled else []:
+                group["lr"] = nanogpt(t, 0.1, 0.01, 4, 16)
+            for k, p in parameters.items():
+                slope, constant = (shaped(inputs()[f"inputs/{what}/{k}"][t % STEPS], k) for what in ("target", "pull"))
+                p.grad = slope * p.detach() - constant
+            if s.pauses and t in (0, 1, 7):
+                b.grad = None
+            optimizer.step()
+            for k, p in parameters.items():
+                after[k].append(p.detach().clone())
+        for k in parameters:
+            golden.add(f"{name}/{label}/{k}", torch.stack(after[k]))
+
+
+def add_rates(golden, name, make):
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.3)
+    schedule = make(optimizer)
+    rates = []
+    for t in range(STEPS):
+        if callable(schedule):
+            rates.append(schedule(t))
+        else:
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            schedule.step()
+    golden.add(f"{name}/rates", torch.tensor(rates, dtype=torch.float64))
+
+
+def add_clipped(golden, name, clip):
+    for label, dtype in dtypes():
+        gradients = [inputs()[f"inputs/gradient/{k}"].to(dtype, copy=True) for k in range(3)]
+        parameters = [torch.nn.Parameter(torch.zeros(g.shape, dtype=dtype)) for g in gradients]
+        for parameter, gradient in zip(parameters, gradients):
+            parameter.grad = gradient
+        parameters.append(torch.nn.Parameter(torch.zeros(2, dtype=dtype)))  # has no gradient
+        norm = clip(parameters)
+        if norm is not None:
+            golden.add(f"{name}/{label}/norm", norm)
+        for k in range(3):
+            golden.add(f"{name}/{label}/{k}", parameters[k].grad)
+
+
+def rows():
+    sources, names = script.Sources("optimizers.py", "table_optimizers.py"), vars(table_optimizers)
+    row = lambda name, code, add, since=None: script.Row(name, sources.follow(f"[{code}, draw_inputs]"), add, since)
+    yield row("inputs", "0", draw_inputs)
     for name, theirs, s, steps in OPTIMIZERS:
-        numbers.add_optimizer(f"{name}/{s.name}", eval(theirs, names), s, steps)
-    for name, theirs, _ in SCHEDULES:
-        numbers.add_schedule(name, eval(f"lambda o: {theirs}", names))
-    for name, theirs, _ in CLIPS:
-        numbers.add_clip(name, eval(f"lambda p: {theirs}", names))
+        full = f"{name}/{s.name}"
+        rates = "nanogpt" if s.scheduled else None
+        yield row(full, f"{theirs}, {s.options}, {s.pauses}, {rates}, {s.shapes}, {steps}",
+                  lambda golden, full=full, f=theirs, s=s, steps=steps: train(golden, full, eval(f, names), s, steps), s.since)
+    for table, letter, add in (SCHEDULES, "o", add_rates), (CLIPS, "p", add_clipped):
+        for name, theirs, _ in table:
+            f = f"lambda {letter}: {theirs}"
+            yield row(name, f, lambda golden, name=name, f=f, add=add: add(golden, name, eval(f, names)))
 
 
 if __name__ == "__main__":
-    script.run("optimizers", ["optimizers.py", "table_optimizers.py"], {"optimizers.inc": calls()}, add_numbers)
+    script.run("optimizers", {"optimizers.inc": calls()}, {"optimizers": list(rows())})

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <xgrad/autograd/engine.hpp>
-#include <xgrad/io/safetensors.hpp>
 
 #include "golden/file.hpp"
 #include "helpers/catch.hpp"
-#include "helpers/paths.hpp"
 #include "helpers/tensors.hpp"
 
 namespace xgrad::testing {
@@ -76,7 +74,8 @@ Tensor digest(const Tensor& x) {
 
 const std::map<std::string, SampleNumbers>& sample_numbers() {
   static const std::map<std::string, SampleNumbers> all = [] {
-    const auto file = io::load_safetensors(source_dir + "/tests/golden/ops.safetensors");
+    const GoldenFile golden("ops");
+    const io::TensorFile& file = golden.content();
     std::map<std::string, SampleNumbers> made;
     sort_by_sample(file.tensors, [&](const auto& name, const auto& kind, std::size_t i, auto& x) {
       made[name].tensors[kind][i] = x;

@@ -14,7 +14,7 @@ namespace xgrad::testing {
 using Inputs = std::vector<Tensor>;
 
 /// PyTorch's numbers for one sample: those of "op/sample/grad0" are at tensors["grad"][0].
-/// Table.write_numbers (table.py) describes each kind.
+/// Table.rows (table.py) describes each kind.
 struct SampleNumbers {
   std::map<std::string, std::map<std::size_t, Tensor>> tensors;
   std::map<std::string, std::map<std::size_t, Indices>> indices;
@@ -38,7 +38,7 @@ struct SampleNumbers {
   }
 };
 
-/// All in tests/golden/ops.safetensors, by "op/sample".
+/// All in tests/golden/ops, by "op/sample".
 const std::map<std::string, SampleNumbers>& sample_numbers();
 
 /// A comparison with PyTorch: its name ("out0", "grad1", "second0", ...) and the largest

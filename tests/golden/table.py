@@ -12,13 +12,15 @@ sample's value of that name.  PyTorch's text is an expression that sees PyTorch 
 and the functions of the table's file: a formula where PyTorch has no such op, or decides otherwise than we do.
 
 Every sample is compared with PyTorch's values and, unless PyTorch's text detaches them, gradients; then it runs through
-everything that an op must satisfy (tests/autograd/ops/samples_test.cpp).  ops.py writes PyTorch's numbers to ops.safetensors and our calls to
-generated/*.inc; this file needs no PyTorch for the latter.
+everything that an op must satisfy (tests/autograd/ops/samples_test.cpp).  ops.py writes PyTorch's numbers to ops/*.safetensors and
+our calls to generated/*.inc; this file needs no PyTorch for the latter.
 """
 
 import math
 import re
 import zlib
+
+from script import Row, Sources
 
 try:
     import torch
@@ -36,11 +38,16 @@ def short(x):
 
 
 class Input:
-    """An input of a sample, of a kind that LETTERS names: draw(generator) makes it.  `ours` is our text of the same,
-    which inputs of large samples need."""
+    """An input of a sample, of a kind that LETTERS names: draw(generator) makes it, a function within one that names it.  `ours`
+    is our text of the same, which inputs of large samples need."""
 
     def __init__(self, draw, kind="in", ours=None):
         self.draw, self.kind, self.ours = draw, kind, ours
+
+    def __repr__(self):
+        """The kind, the function that made it, and the values that it was made of."""
+        given = {k: cell.cell_contents for k, cell in zip(self.draw.__code__.co_freevars, self.draw.__closure__ or ())}
+        return f"({self.kind!r}, {self.draw.__qualname__.split('.')[0]}, {dict(sorted(given.items()))})"
 
 
 def sizes_text(shape):
@@ -126,14 +133,15 @@ class S:
     large         inputs are not stored, for both draw the same, and of outputs and gradients only digests; no second
                   gradients
     loose         tolerance of float32 in place of 1e-5, relative to the largest magnitude
+    since         the first PyTorch whose numbers win ("2.4"): others do not write this row
     """
 
     def __init__(self, name, *inputs, theirs=None, ours=None, seed=None, second=True, differences=None, finite=True,
-                 large=False, loose=None, **values):
+                 large=False, loose=None, since=None, **values):
         self.name, self.inputs, self.theirs, self.ours, self.seed = name, inputs, theirs, ours, seed
         self.second = second and not large
         self.differences = second if differences is None else differences
-        self.finite, self.large, self.loose, self.values = finite, large, loose, values
+        self.finite, self.large, self.loose, self.since, self.values = finite, large, loose, since, values
 
 
 def python_text(value):
@@ -198,8 +206,8 @@ class Table:
             lines.append(f"{{{quote(ours)}, BadCall::{error}, [] {{ (void)({ours}); }}, {{{quoted}}}}},")
         return "\n".join(lines + ["};", ""])
 
-    def write_numbers(self, golden):
-        """PyTorch's numbers, into a Golden.  The names in the file, after the sample's:
+    def rows(self, source):
+        """The rows for script.py.  The names in a file of numbers, after the sample's:
 
         in0, ...; fixed0, ...  inputs: float64 that float32 holds exactly, so that one sample serves both dtypes
         ids0, ...; mask0, ...  integers; truth values as 0 and 1
@@ -211,8 +219,11 @@ class Table:
         second0, ...; gg0, ... d <v, grad> / d in; the same / d g.  One that is not there is zero.
 
         All random numbers of a sample come from its name: a new one changes no other."""
+        sources = Sources("table.py", source)
         for name, theirs, _, s in self.samples:
-            Numbers(golden, name, s).add(eval(f"lambda x, y, z, u, v, w, c, i, j, k, m, n: {theirs}", self.names))
+            f = f"lambda x, y, z, u, v, w, c, i, j, k, m, n: {theirs}"
+            code = sources.follow(f"[{f}, {list(s.inputs)}, {s.seed}, {s.second}, {s.finite}, {s.large}]")
+            yield Row(name, code, lambda golden, name=name, f=f, s=s: Numbers(golden, name, s).add(eval(f, self.names)), s.since)
 
 
 def quote(text):

@@ -5,7 +5,7 @@
 calls optim.SGD(p, lr=0.05, momentum=0.9) there and SGD(p, {.lr = 0.05, .momentum = 0.9}) here: options have PyTorch's
 names and our struct's order.  SCHEDULES and CLIPS hold a name, PyTorch's expression and ours.  p are parameters.
 PyTorch's schedule changes the rate of o, 0.3 at first, or is a function from the step to the rate.  Where PyTorch 1.13 has
-no such optimizer or schedule, its text is a formula.
+no such optimizer or schedule, its text is a formula, or the sample says since which version PyTorch has it (since="2.9").
 
 All are compared with PyTorch, optimizers in every step and in what each of them must satisfy besides: optim_test.cpp and
 ../optim/failed_step_test.cpp.  optimizers.py writes PyTorch's numbers and our calls.
@@ -31,8 +31,9 @@ class S:
     shapes     of a and b
     """
 
-    def __init__(self, name, *options, pauses=False, scheduled=False, shapes=((3, 5), (4,))):
-        self.name, self.options, self.pauses, self.scheduled, self.shapes = name, options, pauses, scheduled, shapes
+    def __init__(self, name, *options, pauses=False, scheduled=False, shapes=((3, 5), (4,)), since=None):
+        self.name, self.options, self.pauses, self.scheduled = name, options, pauses, scheduled
+        self.shapes, self.since = shapes, since
 
 
 OPTIMIZERS = []
@@ -111,7 +112,7 @@ for name in "Adam", "AdamW":
               S("defaults", dict()),
               S("rate", dict(lr=0.1)),
               S("betas", dict(lr=0.05, betas=(0.8, 0.95))),
-              S("betas_0", dict(lr=0.05, betas=(0, 0))),
+              S("betas_0", dict(lr=0.05, betas=(0.0, 0.0))),
               S("eps", dict(lr=0.05, eps=0.1)),
               S("weight_decay", dict(lr=0.05, weight_decay=0.3)),
               S("groups", dict(lr=0.03, weight_decay=0.2), dict(lr=0.2, betas=(0.5, 0.9), weight_decay=0)),

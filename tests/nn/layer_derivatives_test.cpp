@@ -6,6 +6,7 @@
 #include <set>
 
 #include "autograd/ops/derivative_orders.hpp"
+#include "golden/layer_calls.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
@@ -19,26 +20,27 @@ TEST_CASE("first and second derivatives of every layer", "[nn][gradcheck]") {
     for (const int order : {1, 2}) {
       const auto report = check_order(order, sample.d, sample.large);
       CHECK((report.ok ? "" : report.message) == "");
-      INFO("an empty sample needs differences=False in tests/golden/layers.py");
+      INFO("an empty sample needs differences=False in its table");
       CHECK(report.checked > 0);
     }
   }
 }
 
-TEST_CASE("every layer of nn is differentiated", "[nn][gradcheck]") {
+TEST_CASE("every layer is differentiated", "[nn][gradcheck]") {
   std::set<std::string> with_sample;
   for (const LayerSample& sample : layer_samples())
     with_sample.insert(sample.layer);
-  // a struct with a static visit in a header of nn/ is a layer
+  // a struct with a static visit in a header of a table's folder is a layer
   std::set<std::string> layers;
   const std::regex declaration(R"(\n(?:struct|class) (\w+)(?: \w+)? \{)");
   const std::regex loss(R"(\nusing (\w+) = Loss<)");
-  std::vector<std::filesystem::path> headers = {source_dir + "/lm/gpt.hpp"};
-  for (const auto& file : std::filesystem::directory_iterator(source_dir + "/nn"))
-    if (file.path().extension() == ".hpp" && file.path().filename() != "module.hpp")
-      headers.push_back(file.path());
-  for (const std::filesystem::path& file : headers) {
-    const std::string content = read_bytes(file.string());
+  std::set<std::filesystem::path> headers;
+  for (const LayerTable& table : layer_tables())
+    for (const auto& file : std::filesystem::directory_iterator(source_dir + "/" + table.headers))
+      if (file.path().extension() == ".hpp" && file.path().filename() != "module.hpp")
+        headers.insert(file.path());
+  for (const std::filesystem::path& header : headers) {
+    const std::string content = read_bytes(header.string());
     for (std::sregex_iterator at(content.begin(), content.end(), declaration), none; at != none;
          ++at) {
       const auto begin = static_cast<std::size_t>(at->position());
@@ -51,7 +53,7 @@ TEST_CASE("every layer of nn is differentiated", "[nn][gradcheck]") {
   }
   CHECK(layers.erase("Loss") == 1);  // represents those
   for (const std::string& layer : with_sample) {
-    INFO(layer << " is not found in the headers of nn/");
+    INFO(layer << " is not found in the headers of nn/ and lm/");
     CHECK((layers.contains(layer) || layer == "RotaryEmbedding" || layer == "alibi_bias"));
   }
   const std::string page =
@@ -60,7 +62,7 @@ TEST_CASE("every layer of nn is differentiated", "[nn][gradcheck]") {
       "CausalSelfAttention", "GPT", "MLP", "Norm", "SelfAttention", "Sequential",
       "TransformerBlock"};
   for (const std::string& layer : layers) {
-    INFO(layer << " has no sample in tests/golden/layers.py");
+    INFO(layer << " has no sample in tests/golden/table_layers.py or table_lm.py");
     CHECK(with_sample.contains(layer));
     INFO(layer << " stands in no row of docs/pytorch.md");
     CHECK((not_pytorchs.contains(layer) ||

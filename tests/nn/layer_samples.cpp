@@ -1,4 +1,4 @@
-// The table of layers as functions for derivative checks.
+// The tables of layers as functions for derivative checks.
 
 #include <xgrad/autograd/random.hpp>
 
@@ -33,7 +33,7 @@ static LayerSample sample_of(const GoldenFile& file, const LayerCall& call) {
   for (const Tensor& x : s.d.inputs)
     elements += x.numel();
   s.large = elements > 170;
-  s.d.f = [&call, model, inputs, parameters, differentiable](const Inputs& in) mutable {
+  s.d.f = [call, model, inputs, parameters, differentiable](const Inputs& in) mutable {
     std::size_t i = parameters;
     for (auto& [name, x] : inputs.tensors())
       x = in[i++];
@@ -50,7 +50,7 @@ static LayerSample sample_of(const GoldenFile& file, const LayerCall& call) {
 
 std::vector<LayerSample> layer_samples() {
   manual_seed(11);
-  static const GoldenFile file("layers");
+  static const GoldenFile file = layer_numbers();
   std::vector<LayerSample> all;
   for (const LayerCall& call : layer_calls())
     if (!call.options.no_differences)

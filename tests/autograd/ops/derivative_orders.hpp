@@ -31,7 +31,7 @@ struct LayerSample {
   Differentiated d;
   bool large = false;  ///< more than 170 elements: uses fast mode
 };
-/// All samples of the table of layers (golden/layers.py).
+/// All samples of the tables of layers (golden/layer_calls.hpp).
 std::vector<LayerSample> layer_samples();
 
 }  // namespace xgrad::testing
