@@ -35,14 +35,14 @@ GoldenFile::GoldenFile(const std::vector<std::string>& names) {
 }
 
 const Tensor& GoldenFile::tensor(const std::string& name) const {
-  INFO("golden value " << name);
+  INFO(name << " is in no file: its script in tests/golden writes it");
   REQUIRE(content_.tensors.count(name) == 1);
   used_.insert(name);
   return content_.tensors.at(name);
 }
 
 const Indices& GoldenFile::indices(const std::string& name) const {
-  INFO("golden indices " << name);
+  INFO(name << " is in no file: its script in tests/golden writes it");
   REQUIRE(content_.indices.count(name) == 1);
   used_.insert(name);
   return content_.indices.at(name);

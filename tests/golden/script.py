@@ -180,6 +180,7 @@ def check(command, old_calls, changed, strays):
             more = f" and {len(rows) - 1} more" if rows[1:] else ""
             found += [f"{shown(f.path)} {has} {rows[0]}{more}: {command} writes it"] if rows else []
     found += [f"{shown(path)} is of no row of the table: {command} removes it" for path in strays]
+    found[10:] = [f"{len(found) - 10} more files are not what the table says"] if found[10:] else []
     sys.exit("\n".join(found) or None)
 
 

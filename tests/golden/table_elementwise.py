@@ -292,17 +292,41 @@ bad("masked_fill(zeros({2}), Mask({1, 0}), Tensor())", "ValueError", "masked_fil
 
 # ---- comparisons, which have no derivative ----
 
+numbered = [[[12 * i + 4 * j + k for k in range(4)] for j in range(3)] for i in range(2)]
 for name, sign in ("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="):
-    a = values([[1, 2, 3], [-1, 0, 2]])
-    op(name, f"x {sign} {{other}}", f"x {sign} {{other}}", S("row", a, values([1, 0, 3]), other="y"),
-       S("number", a, other=2.0))
+    a, some, operator = values([[1, 2, 3], [-1, 0, 2]]), values([1, 2, 3, nan, inf]), f"operator{sign}:"
+    op(name, f"x {sign} {{other}}", f"x {sign} {{other}}", S("row", a, values([1, 0, 3]), other="y"), S("number", a, other=2.0),
+       S("NaN and infinity", some, values([2, 2, 2, nan, inf]), other="y"), S("NaN and a number", some, other=2.0),
+       S("column and row", values([[1], [2], [3]]), values([1, 2, 3]), other="y"), S("0-d", values(1), values(1), other="y"),
+       S("0-d and row", values(2), values([1, 2, 3]), other="y"), S("row and 0-d", values([1, 2, 3]), values(2), other="y"),
+       S("zero-size", randn(0, 1), randn(1, 4), other="y"), S("middle", values(numbered), values([[numbered[0][0]], [numbered[0][1]]]), other="y"),
+       S("number in the dtype", values(0), theirs=f"(x + 0.1) {sign} 0.1", ours=f"(x + 0.1) {sign} 0.1"))
+    bad(f"zeros({{2}}) {sign} zeros({{3}})", "ShapeError", f"{operator} shapes (2,) and (3,)")
+    bad(f"zeros({{2}}) {sign} zeros({{2}}, DType::float64)", "DTypeError", f"{operator} operands are float32 and float64")
+    bad(f"ones(2) {sign} Tensor()", "ValueError", f"{operator} operand 2 of 2 is undefined")
+    bad(f"Tensor() {sign} ones(2)", "ValueError", f"{operator} operand 1 of 2 is undefined")
+    bad(f"Tensor() {sign} 2.0", "ValueError", f"{operator} operand 1 of 1 is undefined")
 for name in "isfinite", "isinf", "isnan":
     op(name, f"torch.{name}(x)", f"{name}(x)", S("1-d", values([1, inf, -inf, nan, 0])))
+    bad(f"{name}(Tensor())", "ValueError", f"{name}: operand 1 of 1 is undefined")
+first, second, column = mask([False, False, True, True]), mask([False, True, False, True]), mask([[False], [True]])
+op("mask", "m {sign} n", "m {sign} n", *[S(f"{sign}, {name}", m, n, sign=sign) for sign in "&|" for name, m, n in (
+    ("1-d", first, second), ("column and row", column, second), ("row and column", second, column))])
+op("mask", "~m", "~m", S("not", first))
+bad("Mask({1, 0}) & Mask({1, 0, 1})", "ShapeError", "(2,)", "(3,)")
 ties = values([[1, 5, 5], [-2, -7, -7], [5, 0, -7]])
 op("argsort", "torch.sort(x, dim=1, descending={down}, stable=True)[1]", "argsort(x, 1, {down})",
    *[S(f"ties, descending {down}", ties, down=down) for down in (False, True)])
 for name in "argmax", "argmin":
-    op(name, f"x.{name}()", f"{name}(x)", S("all", distinct(3, 4)), S("0-d", randn()), S("ties", ties))
+    op(name, f"x.{name}()", f"{name}(x)", S("all", distinct(3, 4)), S("0-d", randn()), S("ties", ties),
+       S("NaN and infinity", values([1, nan, inf, nan])), S("NaN and -infinity", values([1, -inf, nan, 0])),
+       S("infinities", values([-inf, -inf])), S("many elements", randn(70_000), large=True))
     op(name, f"x.{name}({{dim}}, {{keepdim}})", f"{name}(x, {{dim}}, {{keepdim}})",
        S("dim 0", distinct(3, 4), dim=0, keepdim=False), S("ties, dim 1", ties, dim=1, keepdim=False),
-       S("dim -1, keepdim", distinct(2, 3, 4), dim=-1, keepdim=True))
+       S("dim -1, keepdim", distinct(2, 3, 4), dim=-1, keepdim=True), S("0-d, keepdim", randn(), dim=-1, keepdim=True),
+       S("NaN in each column", values([[1, nan], [nan, 0]]), dim=0, keepdim=False), S("no rows", randn(0, 3), dim=1, keepdim=False),
+       S("infinities, dim 0", values([[-inf] * 3] * 2), dim=0, keepdim=False),
+       *[S(f"many elements, dim {dim}", randn(70, 1000), dim=dim, keepdim=False, large=True) for dim in (0, 1)])
+    bad(f"{name}(zeros({{0}}))", "ShapeError", name)
+    bad(f"{name}(zeros({{2, 0}}), 1)", "ShapeError", f"{name}: x (2, 0) has no elements")
+    bad(f"{name}(zeros({{2}}), 1)", "ValueError", name)

@@ -489,8 +489,8 @@ TEST_CASE("every op has a sample with second gradients, and every number a sampl
     CHECK(group.calls.size() >= 50);
     CHECK(group.bad_calls.size() >= 10);
     for (const OpCall& call : group.calls) {
-      INFO(call.name);
       CHECK(names.insert(call.name).second);
+      INFO(call.name << " has no numbers: run tests/golden/ops.py");
       REQUIRE(sample_numbers().contains(call.name));
       const SampleNumbers& numbers = sample_numbers().at(call.name);
       CHECK(numbers.count("out") + numbers.integers("index").size() > 0);
