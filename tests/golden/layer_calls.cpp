@@ -70,11 +70,11 @@ LayerOutputs called_batch_norm(nn::BatchNorm1d& layer, const Tensor& x, int call
   return outputs;
 }
 
-const bool added = add_layers({"layers",
-                               "nn",
-                               {
+const bool layers_added = add_layers({"layers",
+                                      "nn",
+                                      {
 #include "golden/generated/layers.inc"
-                               }});
+                                      }});
 
 }  // namespace
 
