@@ -11,7 +11,7 @@ import tempfile
 
 import torch
 
-SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/pytorch")
+SCRIPTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../scripts/pytorch")
 sys.path.insert(0, SCRIPTS)
 import gpt  # noqa: E402
 
