@@ -1,8 +1,7 @@
 #pragma once
 // Shared by the exercises of the course: the functions that you write, and correct parts of an
-// attention.  `learn check N` compiles your file, loads it, and calls your function.
-//
-// A function must keep its name, arguments and result, by which it is found.
+// attention.  `scripts/learn check N` compiles your file with checks/NN_name.cpp, which calls your
+// function: it must keep its name, arguments and result.
 
 #include <array>
 #include <cmath>
@@ -92,11 +91,7 @@ inline Tensor reference(const Inputs& in) {
 
 }  // namespace exercise
 
-// The functions are found by these names, without C++'s encoding of argument types.
-#if defined(__clang__)
-#pragma GCC diagnostic ignored "-Wreturn-type-c-linkage"
-#endif
-extern "C" {
+// The functions that you write.
 double slope(double x);                                                                  // 1
 std::array<double, 2> gradients(double a, double b);                                     // 2
 void my_backward(const std::vector<exercise::Number*>& numbers);                         // 3
@@ -116,4 +111,3 @@ xgrad::Tensor my_cube(const xgrad::Tensor& x);                                  
 xgrad::Tensor attention(const exercise::Inputs& in);                                     // 11.1 ...
 xgrad::Tensor attention_weights(const exercise::Inputs& in, double p);                   // 11.11
 xgrad::Tensor dropped_attention(const exercise::Inputs& in, double p);                   // 11.12
-}

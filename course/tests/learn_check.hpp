@@ -2,27 +2,24 @@
 // Running `learn check` on files.
 
 #include <string>
-#include <vector>
 
 #include "lm/program/run.hpp"
 
-inline const std::string learn = XGRAD_LEARN;
+inline const std::string build = XGRAD_BUILD;
 
-/// The output of `learn check`, and its exit code.  It may take minutes on a busy machine; a
-/// separate test covers the limit of 20 seconds.
-inline Result check_file(const TemporaryFolder& folder, const std::string& stage,
-                         const std::string& file, const Arguments& more = {"--seconds", "300"}) {
-  Arguments words = {learn, "check", stage, file};
-  words.insert(words.end(), more.begin(), more.end());
+/// The output of scripts/learn, and its exit code.
+inline Result run_learn(const TemporaryFolder& folder, const Arguments& arguments) {
+  Arguments words = {source_dir + "/scripts/learn"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
   return Process(
-             folder, [] {}, words)
+             folder, [] { ::setenv("LEARN_BUILD", build.c_str(), 1); }, words)
       .wait();
 }
+/// `learn check` on a text; it may take minutes on a busy machine.
 inline Result check_text(const TemporaryFolder& folder, const std::string& stage,
-                         const std::string& text, const Arguments& more = {"--seconds", "300"}) {
-  const std::string file = folder / "mine.cpp";
-  write_bytes(file, text);
-  return check_file(folder, stage, file, more);
+                         const std::string& text, const std::string& seconds = "300") {
+  write_bytes(folder / "mine.cpp", text);
+  return run_learn(folder, {"check", stage, "mine.cpp", "--seconds", seconds});
 }
 
 /// The exercise `name` as given, and with its solution.

@@ -1,5 +1,7 @@
 // The exercises of the course: as given, solved, and with common mistakes.
 
+#include <algorithm>
+#include <cctype>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -8,57 +10,81 @@
 
 namespace {
 
-// A mistake: a change of the solution, and the message that it must get.
-struct Mistake {
-  std::string from, to, says;
+// A change of the solution, and the message that it must get: none if it is right as well.
+struct Change {
+  std::string from, to, says = {};
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  INFO(from);
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
 }
 
-// Another correct way to write a part of the solution.
-struct Variant {
-  std::string from, to;
-};
+// Without spaces, because Catch2 breaks lines.
+std::string packed(std::string text) {
+  std::erase_if(text, [](unsigned char c) { return std::isspace(c) != 0; });
+  return text;
+}
+
+// Checks the exercise as given, its solution, and changes of that.  All are compiled at once: the
+// solution as a learner's file, in front of it each other text in a namespace, with the exercise's
+// check as a hidden test case.
+void check_stage(const std::string& stage, const std::string& name,
+                 const std::vector<std::string>& given_says, const std::vector<Change>& changes) {
+  const TemporaryFolder folder;
+  const std::string solution = solution_text(folder, name);
+  std::vector<std::string> texts = {exercise_text(name)};
+  for (const Change& change : changes)
+    texts.push_back(replaced(solution, change.from, change.to));
+  std::string planted =
+      "#pragma once\n#pragma push_macro(\"TEST_CASE\")\n#undef TEST_CASE\n"
+      "#define TEST_CASE(title) inline void check()\n";
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    planted += fmt::format(
+        "namespace v{} {{\nusing namespace ::learn;\n{}\n#include \"checks/{}.cpp\"\n}}\n", i,
+        texts[i], name);
+  planted += "#pragma pop_macro(\"TEST_CASE\")\n";
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    planted += fmt::format("TEST_CASE(\"v{0}\", \"[.]\") {{ v{0}::learn::check(); }}\n", i);
+  check_answer(check_text(folder, stage, planted + solution), true, "read next: ");
+
+  const std::string program = build + "/course/check_" + name.substr(name.find('/') + 1);
+  const auto says = [&](std::size_t i, const std::string& text) {
+    const Result result = Process(folder, [] {}, {program, "v" + std::to_string(i)}).wait();
+    INFO(result.out << result.err << "expected: " << text);
+    CHECK((result.code == 0) == text.empty());
+    CHECK(packed(result.out).find(packed(text)) != std::string::npos);
+  };
+  for (const std::string& text : given_says)
+    says(0, text);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    INFO(stage << ": " << changes[i].from << " -> " << changes[i].to);
+    says(i + 1, changes[i].says);
+  }
+}
 
 void check_stage(const std::string& stage, const std::string& name,
-                 const std::vector<Mistake>& mistakes, const std::vector<Variant>& variants = {}) {
-  const TemporaryFolder folder;
-  check_answer(check_text(folder, stage, exercise_text(name)), false, "Nothing is written yet");
-  const std::string solved = solution_text(folder, name);
-  check_answer(check_text(folder, stage, solved), true, "read next: ");
-  const auto changed = [&](const std::string& from, const std::string& to, bool right,
-                           const std::string& says) {
-    INFO(stage << ": " << from << " -> " << to);
-    check_answer(check_text(folder, stage, replaced(solved, from, to)), right, says);
-  };
-  for (const Mistake& mistake : mistakes)
-    changed(mistake.from, mistake.to, false, mistake.says);
-  for (const Variant& variant : variants)
-    changed(variant.from, variant.to, true, "read next: ");
+                 const std::vector<Change>& changes) {
+  check_stage(stage, name, {"Nothing is written yet"}, changes);
 }
 
 // A layer that is given with a mistake: its solution names the message.
-void check_layer(const std::string& stage, const std::string& name) {
-  const TemporaryFolder folder;
-  const std::string diff = read_bytes(source_dir + "/course/solutions/" + name + ".diff");
-  const Result given = check_text(folder, stage, exercise_text(name));
-  std::istringstream lines(diff);
-  int said = 0, changed = 0;
+void check_layer(const std::string& stage, const std::string& name,
+                 const std::vector<Change>& changes = {}) {
+  std::istringstream lines(read_bytes(source_dir + "/course/solutions/mistakes/" + name + ".diff"));
+  std::vector<std::string> said;
+  int changed = 0;
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("It said: ")) {
-      check_answer(given, false, line.substr(9));
-      ++said;
-    }
+    if (line.starts_with("It said: "))
+      said.push_back(line.substr(9));
     changed += line.starts_with("-") && !line.starts_with("--") ? 1 : 0;
   }
-  CHECK(said > 0);
+  CHECK(!said.empty());
   CHECK(changed > 0);
   CHECK(changed <= 3);
-  check_answer(check_text(folder, stage, solution_text(folder, name)), true, "read next: ");
+  check_stage(stage, "mistakes/" + name, said, changes);
 }
 
 }  // namespace
@@ -99,8 +125,8 @@ TEST_CASE("learn check 3: an engine", "[learn]") {
        {"for (const auto& [input", "if ((*at)->grad > 0) for (const auto& [input",
         "in a * b + c - d as one number"},
        {"+= (*at)->grad * slope;", "+= (*at)->grad * slope, (*at)->value = 0;",
-        "only `grad` is to be filled"}},
-      {{"numbers.back()->grad = 1;",
+        "only `grad` is to be filled"},
+       {"numbers.back()->grad = 1;",
         "for (Number* n : numbers) n->grad = 0;\n  numbers.back()->grad = 1;"}});
 }
 TEST_CASE("learn check 4: broadcasting", "[learn]") {
@@ -111,25 +137,34 @@ TEST_CASE("learn check 4: broadcasting", "[learn]") {
                {"ctx.add(1,", "// ctx.add(1,", "The function's value changes when this input"}});
 }
 TEST_CASE("learn check 5: softmax", "[learn]") {
-  check_stage("5", "05_softmax",
-              {{"y * (g - sum(y * g, {-1}, true))", "y * g", "my_softmax: its backward is wrong"},
-               {"sum(y * g, {-1}", "sum(y * g, {0}", "my_softmax: its backward is wrong"},
-               {"y * (g - sum(y * g, {-1}, true))", "y * (1 - y)", "my_softmax"},
-               {"sum(y * g, {-1}", "sum(y * g, {2}", "shapes (5, 2)"},
-               {"y * (g - sum(y * g, {-1}, true))", "y * (g - sum(y * g, {-1}, true)) * y / y",
-                "There is a NaN"},
-               {"y = ctx.output();", "now = ctx.output();\n    static const Tensor y = now;",
-                "a number fixed that should come from the inputs or their shapes"},
-               {"softmax(in[0], -1)", "exp(in[0]) / sum(exp(in[0]), {-1}, true)",
-                "with 1000 added to all numbers of some rows, element 0 is nan"},
-               {"return softmax(in[0], -1)",
-                "const Tensor e = exp(in[0] - amax(in[0], {-1}, true)); "
-                "return e / (sum(e, {-1}, true) + 1e-8)",
-                "a row sums to 0.99999999"},
-               {"return softmax(in[0], -1)",
-                "const Tensor e = exp(in[0] - amax(in[0], {0, 1, 2}, true)); "
-                "return e / sum(e, {-1}, true)",
-                "subtract each row's largest before exp()"}});
+  const std::string formula = "y * (g - sum(y * g, {-1}, true))";
+  check_stage(
+      "5", "05_softmax",
+      {{formula, "y * g", "my_softmax: its backward is wrong"},
+       {"sum(y * g, {-1}", "sum(y * g, {0}", "my_softmax: its backward is wrong"},
+       {formula, "y * (1 - y)", "my_softmax"},
+       {"sum(y * g, {-1}", "sum(y * g, {2}", "shapes (5, 2)"},
+       {formula, "y * (g - sum(y * g, {-1}, true)) * y / y", "There is a NaN"},
+       {"y = ctx.output();", "now = ctx.output();\n    static const Tensor y = now;",
+        "a number fixed that should come from the inputs or their shapes"},
+       {"softmax(in[0], -1)", "exp(in[0]) / sum(exp(in[0]), {-1}, true)",
+        "with 1000 added to all numbers of some rows, element 0 is nan"},
+       {"return softmax(in[0], -1)",
+        "const Tensor e = exp(in[0] - amax(in[0], {-1}, true)); "
+        "return e / (sum(e, {-1}, true) + 1e-8)",
+        "a row sums to 0.99999999"},
+       {"return softmax(in[0], -1)",
+        "const Tensor e = exp(in[0] - amax(in[0], {0, 1, 2}, true)); "
+        "return e / sum(e, {-1}, true)",
+        "subtract each row's largest before exp()"},
+       {formula, "zeros_like(g)", "a term is missing"},
+       {formula, "0 * " + formula, "a term is missing"},
+       {"return record(", "return softmax(x.detach(), -1); return record(",
+        "no gradient reaches its inputs"},
+       {"return record(", "const NoGrad off;\n  return record(", "no gradient reaches its inputs"},
+       {formula, "y", "A backward multiplies the gradient that arrives"},
+       {"ctx.add(0, " + formula + ");", "sum(g);", "a term is missing"},
+       {formula, "sum(y, {-1})", "A gradient has the shape"}});
 }
 TEST_CASE("learn check 6: attention", "[learn]") {
   check_stage("6", "06_attention",
@@ -155,8 +190,8 @@ TEST_CASE("learn check 7: masks", "[learn]") {
        {"-INFINITY", "-1000", "sees position"},
        {"scores, future", "scores.detach(), future", "a term is missing"},
        {"static_cast<double>(q.size(-1))", "3.0", "shapes (3, 5, 2)"},
-       {"const Mask", "static const Mask", "shapes (3, 5, 2)"}},
-      {{"masked_fill(scores, future, -INFINITY)",
+       {"const Mask", "static const Mask", "shapes (3, 5, 2)"},
+       {"masked_fill(scores, future, -INFINITY)",
         "scores + triu(full({q.size(1), q.size(1)}, -INFINITY, q.dtype()), 1)"},
        {"masked_fill(scores, future, -INFINITY)",
         "scores + log(tril(ones({q.size(1), q.size(1)}, q.dtype())))"},
@@ -180,8 +215,8 @@ TEST_CASE("learn check 8: heads", "[learn]") {
        {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3: "},
        {"static_cast<double>(d)", "3.0", "my_heads with n_head = 3: "},
        {"-INFINITY), -1)", "-100), -1)", "sees position"},
-       {"-INFINITY), -1)", "-INFINITY), n_head > 1 ? -1 : -2)", "my_heads with n_head = 1: "}},
-      {{"masked_fill(scores, nn::future(t, t), -INFINITY)",
+       {"-INFINITY), -1)", "-INFINITY), n_head > 1 ? -1 : -2)", "my_heads with n_head = 1: "},
+       {"masked_fill(scores, nn::future(t, t), -INFINITY)",
         "scores + triu(full({t, t}, -INFINITY, scores.dtype()), 1)"}});
 }
 TEST_CASE("learn check 9: Adam", "[learn]") {
@@ -197,8 +232,8 @@ TEST_CASE("learn check 9: Adam", "[learn]") {
        {"a.v * beta2 + g * g", "a.v * beta2 + (g.dim() > 1 ? sum(g * g, {0}, true) : g * g)", "v["},
        {"return {p, m, v};", "return {p.flatten(), m, v};", "p no longer has the shape (3, 2, 5)"},
        {"std::pow(beta1, t)", "std::pow(beta1, std::min(t, 9))", "in step t = 100"},
-       {"return {p, m, v};", "Tensor(g).zero_();\n  return {p, m, v};", "g has other numbers"}},
-      {{"return {p, m, v};",
+       {"return {p, m, v};", "Tensor(g).zero_();\n  return {p, m, v};", "g has other numbers"},
+       {"return {p, m, v};",
         "Adam same = a;\n  same.p.copy_(p), same.m.copy_(m), same.v.copy_(v);\n  return same;"}});
 }
 TEST_CASE("learn check 10: training", "[learn]") {
@@ -223,8 +258,8 @@ TEST_CASE("learn check 10: training", "[learn]") {
        {"optimizer.step();",
         "optimizer.step();\n    if (mse_loss(model(x), y).item() < 0.1)\n      break;",
         "optimizer.step() was called"},
-       {"optimizer.step();", "optimizer.zero_grad(), optimizer.step();", "nothing has changed"}},
-      {{"optimizer.zero_grad();", "nn::zero_grad(model);"},
+       {"optimizer.step();", "optimizer.zero_grad(), optimizer.step();", "nothing has changed"},
+       {"optimizer.zero_grad();", "nn::zero_grad(model);"},
        {"optimizer.zero_grad();", "for (Tensor p : nn::parameters(model)) p.zero_grad();"}});
 }
 TEST_CASE("learn check 11: a gradient checker", "[learn]") {
@@ -244,8 +279,8 @@ TEST_CASE("learn check 11: a gradient checker", "[learn]") {
        {"largest = std::max(", "if (numeric != 0) largest = std::max(", "element 5"},
        {"double largest = 0", "double largest = x.empty() ? -1 : 0", "of 0 elements"},
        {"eps = 1e-6", "eps = 1e-3", "a right gradient"},
-       {"std::abs(gradient[i] - numeric)", "std::pow(gradient[i] - numeric, 2)", "no square"}},
-      {{"constexpr double eps = 1e-6;", "constexpr double eps = 1e-4;"}});
+       {"std::abs(gradient[i] - numeric)", "std::pow(gradient[i] - numeric, 2)", "no square"},
+       {"constexpr double eps = 1e-6;", "constexpr double eps = 1e-4;"}});
 }
 TEST_CASE("learn check 12: second derivatives", "[learn]") {
   check_stage(
@@ -272,77 +307,61 @@ TEST_CASE("learn check 12: second derivatives", "[learn]") {
        {"[x = Saved(x)](Context& ctx) {",
         "[y = std::make_shared<Tensor>(x)](Context& ctx) { const Saved x(*y);",
         "a Tensor names whatever x is"},
-       {"* x.tensor() * x.tensor()", "* x.tensor() * x.tensor() * x.tensor() / x.tensor()", "nan"}},
-      {{"Saved(x)", "Saved(x.clone())"}});
+       {"* x.tensor() * x.tensor()", "* x.tensor() * x.tensor() * x.tensor() / x.tensor()", "nan"},
+       {"Saved(x)", "Saved(x.clone())"}});
 }
-TEST_CASE("learn check 11.1 to 11.4: a backward is wrong", "[learn]") {
-  check_layer("11.1", "mistakes/01_softmax");
-  check_layer("11.2", "mistakes/02_scores");
-  check_layer("11.3", "mistakes/03_scaled_scores");
-  check_layer("11.4", "mistakes/04_mask");
+TEST_CASE("learn check 11.1 to 11.6: a backward is wrong", "[learn]") {
+  check_layer("11.1", "01_softmax");
+  check_layer("11.2", "02_scores");
+  check_layer("11.3", "03_scaled_scores");
+  check_layer("11.4", "04_mask",
+              {{"my_mask(scores)", "scores + log(tril(ones({T, T}, scores.dtype())))", ""}});
+  check_layer("11.5", "05_bias");
+  check_layer("11.6", "06_merge_heads");
 }
-TEST_CASE("learn check 11.5 to 11.8: a backward or the forward is wrong", "[learn]") {
-  check_layer("11.5", "mistakes/05_bias");
-  check_layer("11.6", "mistakes/06_merge_heads");
-  check_layer("11.7", "mistakes/07_attention");
-  check_layer("11.8", "mistakes/08_attention");
+TEST_CASE("learn check 11.7 to 11.10: the forward is wrong", "[learn]") {
+  check_layer("11.7", "07_attention");
+  check_layer("11.8", "08_attention");
+  check_layer("11.9", "09_attention");
+  check_layer("11.10", "10_causal");
 }
-TEST_CASE("learn check 11.9 to 11.12: the forward is wrong", "[learn]") {
-  check_layer("11.9", "mistakes/09_attention");
-  check_layer("11.10", "mistakes/10_causal");
-  check_layer("11.11", "mistakes/11_dropout");
-  check_layer("11.12", "mistakes/12_dropout_mask");
-}
-TEST_CASE("learn check 11.10 to 11.12: another mistake in a layer that is mended", "[learn]") {
-  const auto check_mistake = [](const std::string& stage, const std::string& name,
-                                const std::string& from, const std::string& to,
-                                const std::string& says, bool right = false) {
-    const TemporaryFolder folder;
-    const std::string solved = solution_text(folder, "mistakes/" + name);
-    INFO(stage << ": " << from << " -> " << to);
-    check_answer(check_text(folder, stage, replaced(solved, from, to)), right, says);
-  };
-  check_mistake("11.11", "11_dropout", "softmax(hide_future(scores), -1)", "softmax(scores, -1)",
-                "attention_weights with p = 0");
-  check_mistake("11.12", "12_dropout_mask", "dropout(softmax(hide_future(scores), -1), p)",
-                "softmax(hide_future(scores), -1)", "nothing is dropped");
-  check_mistake(
-      "11.12", "12_dropout_mask", "dropout(softmax(hide_future(scores), -1), p);",
-      "softmax(hide_future(scores), -1); return dropout(merge_heads(matmul(weights, v)), p);",
-      "the channels of a head are dropped one by one");
-  check_mistake("11.12", "12_dropout_mask", "split_heads(parts[2])",
-                "split_heads(parts[2].detach())", "as a constant");
+TEST_CASE("learn check 11.11: dropout", "[learn]") {
   const std::string coins = "x * keep / (1 - p)";
-  const auto dropout = [&](const std::string& to, const std::string& says) {
-    check_mistake("11.11", "11_dropout", coins, to, says);
-  };
-  dropout("(dropout(x, p / 2) + 0 * keep)", "it is 0, or, if it is kept, divided by 1 - p");
-  dropout("(dropout(x, 2 * p) + 0 * keep)", "it is 0, or, if it is kept, divided by 1 - p");
-  dropout("(dropout(x, 1 - p) + 0 * keep)", "p = 0");
-  dropout("x * keep / p", "p = 0");
-  check_mistake(
-      "11.11", "11_dropout", "bernoulli(full_like(x, 1 - p))",
-      "bernoulli(full_like(x, 1 - p), []() -> Generator& { static Generator g(7); return g; }())",
-      "a generator of its own");
-  dropout("x * keep / 0.8", "p = 0");
-  dropout("x * expand(narrow(keep, 0, 0, 1), {B, H, T, T}) / (1 - p)", "dropped together");
-  dropout("x * bernoulli(full({}, 1 - p, x.dtype())) / (1 - p) + 0 * keep", "dropped together");
-  dropout("x * keep / sum(x * keep, {-1}, true)", "the mean of 1000 samples is");
-  dropout("x * (1 + 0.1 * (keep - (1 - p)))", "it is 0, or, if it is kept, divided by 1 - p");
+  const std::string kept = "it is 0, or, if it is kept, divided by 1 - p";
+  check_layer(
+      "11.11", "11_dropout",
+      {{"softmax(hide_future(scores), -1)", "softmax(scores, -1)", "attention_weights with p = 0"},
+       {coins, "(dropout(x, p / 2) + 0 * keep)", kept},
+       {coins, "(dropout(x, 2 * p) + 0 * keep)", kept},
+       {coins, "(dropout(x, 1 - p) + 0 * keep)", "p = 0"},
+       {coins, "x * keep / p", "p = 0"},
+       {"bernoulli(full_like(x, 1 - p))",
+        "bernoulli(full_like(x, 1 - p), []() -> Generator& { static Generator g(7); return g; }())",
+        "a generator of its own"},
+       {coins, "x * keep / 0.8", "p = 0"},
+       {coins, "x * expand(narrow(keep, 0, 0, 1), {B, H, T, T}) / (1 - p)", "dropped together"},
+       {coins, "x * bernoulli(full({}, 1 - p, x.dtype())) / (1 - p) + 0 * keep",
+        "dropped together"},
+       {coins, "x * keep / sum(x * keep, {-1}, true)", "the mean of 1000 samples is"},
+       {coins, "x * (1 + 0.1 * (keep - (1 - p)))", kept}});
+}
+TEST_CASE("learn check 11.12: causal attention with dropout", "[learn]") {
   const std::string dropped = "dropout(softmax(hide_future(scores), -1), p)";
-  const auto layer = [&](const std::string& to, const std::string& says) {
-    check_mistake("11.12", "12_dropout_mask", dropped, to, says);
-  };
-  layer("dropout(softmax(hide_future(scores), -1), p / 2)", "it is 0, or, if it is kept");
-  layer("dropout(softmax(hide_future(scores), -1), 1 - p)", "it is 0, or, if it is kept");
-  layer(
-      "softmax(hide_future(scores), -1) * bernoulli(full({B, H, T, 1}, 1 - p, q.dtype())) / (1 - "
-      "p)",
-      "dropped together");
-  check_mistake("11.12", "12_dropout_mask", dropped,
-                "softmax(scores + triu(full({T, T}, -INFINITY, q.dtype()), 1), -1) * "
-                "bernoulli(full({B, H, T, T}, 1 - p, q.dtype())) / (1 - p)",
-                "read next: ", true);
-  check_mistake("11.4", "04_mask", "my_mask(scores)",
-                "scores + log(tril(ones({T, T}, scores.dtype())))", "read next: ", true);
+  check_layer(
+      "11.12", "12_dropout_mask",
+      {{dropped, "softmax(hide_future(scores), -1)", "nothing is dropped"},
+       {dropped + ";",
+        "softmax(hide_future(scores), -1); return dropout(merge_heads(matmul(weights, v)), p);",
+        "the channels of a head are dropped one by one"},
+       {"split_heads(parts[2])", "split_heads(parts[2].detach())", "as a constant"},
+       {dropped, "dropout(softmax(hide_future(scores), -1), p / 2)", "it is 0, or, if it is kept"},
+       {dropped, "dropout(softmax(hide_future(scores), -1), 1 - p)", "it is 0, or, if it is kept"},
+       {dropped,
+        "softmax(hide_future(scores), -1) * bernoulli(full({B, H, T, 1}, 1 - p, q.dtype())) / (1 - "
+        "p)",
+        "dropped together"},
+       {dropped,
+        "softmax(scores + triu(full({T, T}, -INFINITY, q.dtype()), 1), -1) * "
+        "bernoulli(full({B, H, T, T}, 1 - p, q.dtype())) / (1 - p)",
+        ""}});
 }
