@@ -43,7 +43,7 @@ TEST_CASE("learn check: a file that does not compile gets its first error", "[le
                  "#include \"exercise.hpp\"\ndouble slope(double) {\n"
                  "  const xgrad::Tensor t = xgrad::randn({2});\n"
                  "  record(\"op\", {t}, [](auto in) { return in[0]; }, t);\n  return 1;\n}\n");
-  check_answer(result, false, "mine.cpp:4:");
+  check_answer(result, false, "no match for call to");
   CHECK(lines_of(result.out).size() < 20);
   CHECK(std::ranges::all_of(lines_of(result.out),
                             [](const std::string& line) { return line.size() < 300; }));
@@ -77,7 +77,7 @@ TEST_CASE("learn check: a file that crashes, throws or leaves", "[learn]") {
       {{"", "  volatile double* p = nullptr;\n  return *p + x;", "It crashes (segmentation fault)"},
        {"double down(double x) { volatile double y = x; return down(y + 1) + y; }",
         "  return down(x);", "It crashes (segmentation fault)"},
-       {"", "  volatile int zero = 0;\n  return 1 / zero;",
+       {"", "  volatile int zero = 0;\n  return 7 / zero;",
         "It crashes (floating-point exception)"},
        {"#include <cstdlib>", "  std::abort();", "It crashes (aborted)"},
        {"#include <stdexcept>", "  throw std::runtime_error(\"mine\");",
@@ -140,7 +140,7 @@ TEST_CASE("learn: hints come one by one, and every stage has its files and page"
   for (const std::string& line : lines) {
     INFO(line);
     const std::string name = line.substr(line.find("exercises/") + 10);
-    for (const std::string file : {"exercises/" + name, "checks/" + name})
+    for (const std::string& file : {"exercises/" + name, "checks/" + name})
       CHECK(std::filesystem::exists(source_dir + "/course/" + file));
     const std::string check = read_bytes(source_dir + "/course/checks/" + name);
     for (const char* part :

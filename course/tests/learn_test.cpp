@@ -1,5 +1,7 @@
 // The exercises of the course: as given, solved, and with common mistakes.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <sstream>
@@ -43,11 +45,15 @@ void check_stage(const std::string& stage, const std::string& name,
       "#define TEST_CASE(title) inline void check()\n";
   for (std::size_t i = 0; i < texts.size(); ++i)
     planted += fmt::format(
-        "namespace v{} {{\nusing namespace ::learn;\n{}\n#include \"checks/{}.cpp\"\n}}\n", i,
-        texts[i], name);
+        "namespace v{} {{\nnamespace learn {{ using namespace ::learn; }}\n{}\n#include "
+        "\"checks/{}.cpp\"\n}}\n",
+        i, texts[i], name);
   planted += "#pragma pop_macro(\"TEST_CASE\")\n";
   for (std::size_t i = 0; i < texts.size(); ++i)
-    planted += fmt::format("TEST_CASE(\"v{0}\", \"[.]\") {{ v{0}::learn::check(); }}\n", i);
+    planted += fmt::format(
+        "TEST_CASE(\"v{0}\", \"[.]\") {{ using namespace v{0}; using namespace v{0}::learn; "
+        "check(); }}\n",
+        i);
   check_answer(check_text(folder, stage, planted + solution), true, "read next: ");
 
   const std::string program = build + "/course/check_" + name.substr(name.find('/') + 1);
@@ -211,11 +217,11 @@ TEST_CASE("learn check 8: heads", "[learn]") {
        {"permute(x, {0, 2, 1, 3})", "permute(x, {0, 2, 3, 1})",
         "the same numbers in another order"},
        {"static_cast<double>(d)", "static_cast<double>(c)", "1.41421 (√2)"},
-       {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3: "},
-       {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3: "},
-       {"static_cast<double>(d)", "3.0", "my_heads with n_head = 3: "},
+       {"{b, t, n_head, d}", "{b, t, 2, c / 2}", "my_heads with n_head = 3 "},
+       {"{b, t, c}", "{b, t, 6}", "my_heads with n_head = 3 "},
+       {"static_cast<double>(d)", "3.0", "my_heads with n_head = 3 "},
        {"-INFINITY), -1)", "-100), -1)", "sees position"},
-       {"-INFINITY), -1)", "-INFINITY), n_head > 1 ? -1 : -2)", "my_heads with n_head = 1: "},
+       {"-INFINITY), -1)", "-INFINITY), n_head > 1 ? -1 : -2)", "my_heads with n_head = 1 "},
        {"masked_fill(scores, nn::future(t, t), -INFINITY)",
         "scores + triu(full({t, t}, -INFINITY, scores.dtype()), 1)"}});
 }
