@@ -76,11 +76,11 @@ int overfit_one_batch(PreparedRun& run, Ranks& ranks) {
     if (const int signal = ranks.any_signal(signals.received()))
       return 128 + signal;
     xgrad::default_generator() = generator;  // the same batch
-    const StepRecord record = training.make_step(steps);
-    first = steps++ == 0 ? record.loss : first;
-    last = record.loss;
+    const MetricsRow row = training.make_step(steps);
+    first = steps++ == 0 ? row.loss : first;
+    last = row.loss;
     well = last - lowest < near;
-    progress.step(record);
+    progress.step(row);
   }
   progress.clear();
   say(fmt::format(

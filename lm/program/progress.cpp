@@ -61,8 +61,8 @@ std::vector<std::string> Progress::pieces() const {
   if (val_loss_)
     pieces.push_back(fmt::format("val {:.{}f}", *val_loss_, digits));
   pieces.push_back(format_si(1000 * static_cast<double>(tokens_per_step_) / ms_, " tok/s"));
-  pieces.push_back(fmt::format("norm {:.2f}", latest_.grad_norm));
-  pieces.push_back(fmt::format("lr {:.1e}", latest_.lr));
+  pieces.push_back(fmt::format("norm {:.2f}", *latest_.grad_norm));
+  pieces.push_back(fmt::format("lr {:.1e}", *latest_.lr));
   pieces.push_back(format_si(peak_bytes(), "B"));
   return pieces;
 }
@@ -79,14 +79,14 @@ void Progress::show(const std::vector<std::string>& pieces, bool last) {
   shown_ = Clock::now();
 }
 
-void Progress::step(const StepRecord& record) {
-  ms_ = ms_ == 0 ? record.ms : (1 - forget) * ms_ + forget * record.ms;
-  made_ = record.step + 1;
-  latest_ = record;
+void Progress::step(const MetricsRow& row) {
+  ms_ = ms_ == 0 ? *row.ms : (1 - forget) * ms_ + forget * *row.ms;
+  made_ = static_cast<std::size_t>(row.step) + 1;
+  latest_ = row;
   const bool first = made_ == first_ + 1, last = made_ == steps_;
   if (first)
     begin_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double, std::milli>(record.ms));
+                                std::chrono::duration<double, std::milli>(*row.ms));
   const auto silence = Clock::now() - shown_;
   const std::size_t every = std::max<std::size_t>(steps_ / 20, 1);
   if (last ||

@@ -19,7 +19,7 @@ class Progress {
   Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step);
 
   /// Reports a step.
-  void step(const StepRecord& record);
+  void step(const MetricsRow& row);
   /// Reports the done part of an evaluation, from 0 to 1.
   void evaluating(double done);
   /// Reports an estimated loss after this number of steps; `lowest` so far or not.
@@ -49,7 +49,7 @@ class Progress {
   std::optional<Clock::time_point> evaluation_;  ///< when it began
   double ms_ = 0;                                ///< of a step, averaged over the last few
   std::optional<double> val_loss_;
-  StepRecord latest_;
+  MetricsRow latest_;
 };
 
 }  // namespace program

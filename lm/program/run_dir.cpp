@@ -147,8 +147,9 @@ JsonLines::JsonLines(std::string path, std::uint64_t end) : JsonLines(std::move(
     if (dropped > 0) {
       ++dropped;
     } else if (step != nullptr && (*step >= end || *step < next)) {
-      cut = *step == end ? line : "";
       dropped = 1;
+      if (*step == end)
+        cut = std::move(row);
     } else if (step != nullptr && (row.number("loss") || row.find("text") != nullptr)) {
       next = *step + 1;
       size_ = at;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 #include <xgrad/io/checkpoint.hpp>
+#include <xgrad/io/json.hpp>
 
 namespace program {
 
@@ -49,7 +50,7 @@ class JsonLines {
 
   std::size_t dropped = 0;  ///< later rows that cut_off() removes
   std::uint64_t next = 0;   ///< one more than the step of the last row that stays
-  std::string cut;          ///< the first removed row, if of step `end`
+  xgrad::io::Json cut;      ///< the first removed row, if of step `end`; else null
 
  private:
   explicit JsonLines(std::string path);

@@ -69,24 +69,21 @@ class Trainer {
   void make_steps() {
     if (evaluation_pending(steps_) && !stopped()) {  // it was interrupted
       open_folder();
-      conclude(writes_ ? run_dir_.metrics().cut : "");
+      conclude(writes_ ? runs::read_row(run_dir_.metrics().cut) : std::nullopt);
     }
-    std::string extra;  // of the next step's row
+    std::optional<double> before;
     if (steps_ == 0 && !ended() && !stopped())
-      if (const auto loss = estimate(recipe_.eval_iters)) {
-        progress_.validated(0, *loss, false);
-        extra = fmt::format(R"(, "val_loss_before": {:.9g}, "val_loss_over": "{}")", *loss,
-                            format_batches(recipe_.eval_iters));
-      }
-    if (!run_.changes.empty())
-      extra += fmt::format(R"(, "changes": "{}")", run_.changes);
+      before = estimate(recipe_.eval_iters);
+    if (before)
+      progress_.validated(0, *before, false);
+    std::string changes = run_.changes;
     std::optional<xgrad::Profile> profile;
     const std::uint64_t profile_at = std::min<std::uint64_t>(
         steps_ + profiled_steps, std::max<std::uint64_t>(recipe_.max_iters, 1) - 1);
     while (!ended() && !stopped()) {
       if (options_.profile && steps_ == profile_at)
         profile.emplace();
-      const StepRecord record = training_.make_step(steps_);
+      MetricsRow row = training_.make_step(steps_);
       ++steps_;
       open_folder();
       if (profile && (steps_ == profile_at + profiled_steps || steps_ == recipe_.max_iters)) {
@@ -98,16 +95,17 @@ class Trainer {
           });
         profile.reset();
       }
-      progress_.step(record);
-      conclude(fmt::format(
-          R"({{"step": {}, "loss": {:.9g}, "lr": {:.9g}, "grad_norm": {:.9g}, "ms": {:.3f}{}}})",
-          record.step, record.loss, record.lr, record.grad_norm, record.ms,
-          std::exchange(extra, "")));
+      progress_.step(row);
+      row.val_loss_before = std::exchange(before, std::nullopt);
+      if (row.val_loss_before)
+        row.val_loss_over = format_batches(recipe_.eval_iters);
+      row.changes = std::exchange(changes, "");
+      conclude(row);
     }
   }
 
   /// Ends a step after its update: evaluation, row, sample, and saving.
-  void conclude(std::string row) {
+  void conclude(std::optional<MetricsRow> row) {
     bool lowest = false;
     if (evaluation_pending(steps_))
       if (const std::optional<double> loss = estimate(recipe_.eval_iters)) {
@@ -124,19 +122,19 @@ class Trainer {
           lowest = false;
         } else {
           evaluations_ = evaluations;
-          std::string losses = fmt::format(R"(, "val_loss": {:.9g})", *loss);
-          if (row.find("val_loss_over") == row.npos)
-            losses += fmt::format(R"(, "val_loss_over": "{}")", format_batches(recipe_.eval_iters));
-          if (final_loss_)
-            losses += fmt::format(
-                R"(, "final_val_loss": {:.9g}, "final_val_loss_over": "{}", "bits_per_byte": {:.9g})",
-                *final_loss_, format_blocks(blocks_, all_blocks_), bits_per_byte());
-          if (!row.empty())
-            row.insert(row.size() - 1, losses);
+          if (row) {
+            row->val_loss = loss;
+            row->val_loss_over = format_batches(recipe_.eval_iters);
+          }
+          if (row && final_loss_) {
+            row->final_val_loss = final_loss_;
+            row->final_val_loss_over = format_blocks(blocks_, all_blocks_);
+            row->bits_per_byte = bits_per_byte();
+          }
         }
       }
-    if (writes_ && !row.empty())
-      add_row(run_dir_.metrics(), row);
+    if (writes_ && row)
+      add_row(run_dir_.metrics(), runs::format_row(*row));
     sample();
     const bool save_point = steps_ % options_.save_interval.value_or(recipe_.eval_interval) == 0 &&
                             !evaluation_pending(steps_);
@@ -413,7 +411,7 @@ void dry_run(PreparedRun& run, Training& training) {
   std::size_t step = made;
   const double step_ms = batches * time_batch(batch, [&](std::size_t blocks) {
                            recipe.batch_size = blocks;
-                           return training.make_step(step++).ms;
+                           return *training.make_step(step++).ms;
                          });
   const double batch_ms = time_batch(batch, [&](std::size_t blocks) {
     const auto begin = std::chrono::steady_clock::now();

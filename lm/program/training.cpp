@@ -132,25 +132,25 @@ void Training::stop_before_update(const std::string& what, const Generator& gene
       what, reason);
 }
 
-StepRecord Training::make_step(std::size_t step) {
+MetricsRow Training::make_step(std::size_t step) {
   const auto begin = std::chrono::steady_clock::now();
   const Generator generator = xgrad::default_generator();
-  StepRecord record{.step = step, .lr = rate_(step)};
-  optimizer_.set_learning_rate(record.lr);
+  MetricsRow row{.step = static_cast<double>(step), .lr = rate_(step)};
+  optimizer_.set_learning_rate(*row.lr);
   optimizer_.zero_grad();
-  record.loss = add_gradients();
-  if (!std::isfinite(record.loss))
-    stop_before_update(fmt::format("step {}: the loss is {}", step, record.loss), generator);
+  row.loss = add_gradients();
+  if (!std::isfinite(row.loss))
+    stop_before_update(fmt::format("step {}: the loss is {}", step, row.loss), generator);
   const double limit =
       recipe_.grad_clip > 0 ? recipe_.grad_clip : std::numeric_limits<double>::infinity();
-  record.grad_norm = xgrad::optim::clip_grad_norm_(parameters_, limit);
-  if (!std::isfinite(record.grad_norm))
-    stop_before_update(fmt::format("step {}: the gradient's norm is {}", step, record.grad_norm),
+  row.grad_norm = xgrad::optim::clip_grad_norm_(parameters_, limit);
+  if (!std::isfinite(*row.grad_norm))
+    stop_before_update(fmt::format("step {}: the gradient's norm is {}", step, *row.grad_norm),
                        generator);
   optimizer_.step();
-  record.ms =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  return record;
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+  row.ms = std::round(took.count()) / 1000;
+  return row;
 }
 
 Tensor loss_at(const GPT& model, const Ids& part, std::span<const std::int64_t> document_end,

@@ -13,16 +13,11 @@
 
 #include "prepared_run.hpp"
 #include "ranks.hpp"
+#include "runs/format.hpp"
 
 namespace program {
 
-struct StepRecord {
-  std::size_t step = 0;  ///< from 0
-  double loss = 0;       ///< before the step's update
-  double lr = 0;
-  double grad_norm = 0;  ///< before clipping
-  double ms = 0;
-};
+using runs::MetricsRow;
 
 /// A loss or a gradient that is not finite.  The message names the step and the op.
 struct NotFinite : std::runtime_error {
@@ -39,8 +34,9 @@ class Training {
   /// its optimizer and generator.
   Training(PreparedRun& run, Ranks& ranks);
 
-  /// Throws NotFinite before the update if the loss or the gradient's norm is not finite.
-  StepRecord make_step(std::size_t step);
+  /// Makes a step and returns the row of it.  Throws NotFinite before the update if the loss or the
+  /// gradient's norm is not finite.
+  MetricsRow make_step(std::size_t step);
 
   std::size_t tokens_per_step() const {
     return recipe_.batch_size * recipe_.block_size * recipe_.gradient_accumulation_steps;

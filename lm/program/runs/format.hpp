@@ -1,8 +1,9 @@
 #pragma once
-// Formats numbers for people, and parses small files.
+// Formats numbers for people, and parses small files; rows of metrics.jsonl.
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <xgrad/io/json.hpp>
@@ -32,5 +33,25 @@ xgrad::io::Json parse_object(std::string_view text);
 xgrad::io::Json read_object(const std::string& path);
 /// The string under a key; empty without one.
 std::string text_in(const xgrad::io::Json& json, const char* key);
+
+/// A row of metrics.jsonl, which training writes and reports read.
+struct MetricsRow {
+  double step = 0;                                         ///< from 0
+  double loss = 0;                                         ///< before the step's update
+  std::optional<double> lr = {}, grad_norm = {}, ms = {};  ///< grad_norm: before clipping
+  std::optional<double> val_loss_before = {};              ///< the estimate before the first step
+  std::string changes = {};                                ///< of flags: "--min-lr 1 -> 2"
+  std::optional<double> val_loss = {};                     ///< the estimate after the update
+  std::string val_loss_over = {};  ///< the batches of an estimate, as "20 random batches"
+  std::optional<double> final_val_loss = {};  ///< over whole blocks, after the last step
+  std::string final_val_loss_over = {};
+  std::optional<double> bits_per_byte = {};  ///< of the final loss
+};
+
+/// A line of the file: numbers have nine digits, and what is missing has no key.
+std::string format_row(const MetricsRow& row);
+/// Reads an object, which any program may have written: null is NaN, and another type is missing.
+/// None unless step is a number, and loss a number or null.
+std::optional<MetricsRow> read_row(const xgrad::io::Json& json);
 
 }  // namespace runs

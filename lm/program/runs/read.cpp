@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <map>
 #include <string_view>
 #include <xgrad/autograd/error.hpp>
@@ -96,35 +95,33 @@ std::string name_of(const std::string& folder, int parts) {
 Metrics read_metrics(const std::string& path) {
   Metrics metrics;
   std::size_t bad = 0, first_bad = 0;
-  for_each_line(path, [&](std::size_t number, const Json& row) {
-    const auto step = row.number("step");
-    const auto add = [&](xgrad::viz::Series& series, const char* key) {
-      const Json* const value = row.find(key);
-      if (!step || value == nullptr || !(is_null(*value) || value->number()))
-        return false;
-      series.xs.push_back(*step);
-      series.ys.push_back(value->number().value_or(std::numeric_limits<double>::quiet_NaN()));
-      return true;
-    };
-    if (!add(metrics.loss, "loss")) {
+  for_each_line(path, [&](std::size_t number, const Json& json) {
+    const std::optional<MetricsRow> row = read_row(json);
+    if (!row) {
       first_bad = bad++ == 0 ? number : first_bad;
       return;
     }
-    for (const auto& [series, key] : {std::pair(&metrics.validation, "val_loss"),
-                                      {&metrics.final_validation, "final_val_loss"},
-                                      {&metrics.bits_per_byte, "bits_per_byte"}})
-      if (add(*series, key))
-        ++series->xs.back();  // after the step; the training loss is from before its update
-    add(metrics.lr, "lr");
-    add(metrics.grad_norm, "grad_norm");
-    add(metrics.ms, "ms");
-    for (const auto& [over, key] : {std::pair(&metrics.validation_over, "val_loss_over"),
-                                    {&metrics.final_validation_over, "final_val_loss_over"}})
-      if (const std::string text = text_in(row, key); !text.empty())
-        *over = xgrad::printable_name(text);
-    if (const std::string changes = text_in(row, "changes"); !changes.empty())
+    const auto add = [](xgrad::viz::Series& series, double x, const std::optional<double>& y) {
+      if (y) {
+        series.xs.push_back(x);
+        series.ys.push_back(*y);
+      }
+    };
+    const double step = row->step, after = step + 1;  // the training loss is from before the update
+    add(metrics.loss, step, row->loss);
+    add(metrics.lr, step, row->lr);
+    add(metrics.grad_norm, step, row->grad_norm);
+    add(metrics.ms, step, row->ms);
+    add(metrics.validation, after, row->val_loss);
+    add(metrics.final_validation, after, row->final_val_loss);
+    add(metrics.bits_per_byte, after, row->bits_per_byte);
+    if (!row->val_loss_over.empty())
+      metrics.validation_over = xgrad::printable_name(row->val_loss_over);
+    if (!row->final_val_loss_over.empty())
+      metrics.final_validation_over = xgrad::printable_name(row->final_val_loss_over);
+    if (!row->changes.empty())
       metrics.changes.push_back(
-          fmt::format("from step {:.0f} on: {}", *step, xgrad::printable_name(changes)));
+          fmt::format("from step {:.0f} on: {}", step, xgrad::printable_name(row->changes)));
   });
   constexpr std::string_view row = "a JSON object with the numbers \"step\" and \"loss\"";
   if (metrics.loss.xs.empty())

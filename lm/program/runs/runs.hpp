@@ -8,8 +8,7 @@
 
 namespace runs {
 
-/// metrics.jsonl: a JSON object for each step, with "step" from 0, "loss" and maybe others.  Any
-/// program may have written it.  Missing values are skipped; null is NaN.
+/// The rows of metrics.jsonl (format.hpp) by column.  Missing values are skipped.
 struct Metrics {
   xgrad::viz::Series loss, validation, lr, grad_norm, ms;
   xgrad::viz::Series bits_per_byte;     ///< of the final validation
