@@ -1,5 +1,5 @@
 #pragma once
-// The commands other than train (prepared_run.hpp) and sample (sample.hpp): plain options, filled
+// The commands other than train (run.hpp) and sample (sample.hpp): plain options, filled
 // by flags.cpp, and the functions that take them.
 
 #include <cstddef>

@@ -52,11 +52,11 @@ double lowest_loss(const xgrad::Indices& inputs, const xgrad::Indices& targets,
 
 }  // namespace
 
-int overfit_one_batch(PreparedRun& run, Ranks& ranks) {
+int overfit_one_batch(Run& run, Ranks& ranks) {
   run.options.recipe = recipe_for_one_batch(run.options);
   const Recipe& recipe = run.options.recipe;
   xgrad::manual_seed(run.options.seed);
-  Training training(run, ranks);
+  Learner learner(run, ranks);
   const xgrad::Generator generator = xgrad::default_generator();
   xgrad::Generator again = generator;
   const xgrad::lm::Ids& text = run.dataset.ids.train;
@@ -65,10 +65,10 @@ int overfit_one_batch(PreparedRun& run, Ranks& ranks) {
   const auto& end = run.dataset.document_end;
   const double lowest = lowest_loss(
       x, y, end.empty() ? x * 0 : xgrad::lm::document_starts(text, recipe.block_size, starts, end));
-  tell(describe(run, training.model()));
+  tell(describe(run, learner.model()));
   tell("One batch, without dropout, weight decay and schedule:\n");
   const StopSignals signals;
-  Progress progress(0, recipe.max_iters, training.tokens_per_step());
+  Progress progress(0, recipe.max_iters, learner.tokens_per_step());
   double first = 0, last = 0;
   std::uint64_t steps = 0;
   bool well = false;
@@ -76,7 +76,7 @@ int overfit_one_batch(PreparedRun& run, Ranks& ranks) {
     if (const int signal = ranks.any_signal(signals.received()))
       return 128 + signal;
     xgrad::default_generator() = generator;  // the same batch
-    const MetricsRow row = training.make_step(steps);
+    const MetricsRow row = learner.make_step(steps);
     first = steps++ == 0 ? row.loss : first;
     last = row.loss;
     well = last - lowest < near;

@@ -12,24 +12,22 @@
 
 #include "commands.hpp"
 #include "output.hpp"
-#include "prepared_run.hpp"
+#include "run.hpp"
 #include "runs/runs.hpp"
 
 namespace program {
 namespace {
 
-using runs::Run;
-
-std::vector<Run> read_all_runs(const std::vector<std::string>& paths) {
-  std::vector<Run> all = runs::read_runs(paths);
-  for (const Run& run : all)
+std::vector<runs::Run> read_all_runs(const std::vector<std::string>& paths) {
+  std::vector<runs::Run> all = runs::read_runs(paths);
+  for (const runs::Run& run : all)
     if (!run.metrics.skipped.empty())
       warn(fmt::format("{}: {}", run.path, run.metrics.skipped));
   return all;
 }
 
 /// The path of a run's report.  FileError for a symbolic link, because its target may be anywhere.
-std::string page_of(const Run& run) {
+std::string page_of(const runs::Run& run) {
   const std::string page = (std::filesystem::path(run.folder) / "report.html").string();
   if (std::error_code none; std::filesystem::is_symlink(page, none))
     fail<FileError>(
@@ -40,17 +38,17 @@ std::string page_of(const Run& run) {
 }  // namespace
 
 void report(const RunsOptions& options) {
-  const std::vector<Run> all = read_all_runs(options.runs);
-  for (const Run& run : all)
+  const std::vector<runs::Run> all = read_all_runs(options.runs);
+  for (const runs::Run& run : all)
     check_output(page_of(run), options.overwrite, runs::files_of(all));
-  for (const Run& run : all) {
+  for (const runs::Run& run : all) {
     xgrad::viz::save(page_of(run), runs::page({run}));
     say(page_of(run) + "\n");
   }
 }
 
 /// Draws the losses as one picture.
-static void draw(const std::vector<Run>& all, const std::string& out) {
+static void draw(const std::vector<runs::Run>& all, const std::string& out) {
   const runs::Curves curves = runs::loss_curves(all);
   check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");
   std::string picture;
@@ -65,7 +63,7 @@ static void draw(const std::vector<Run>& all, const std::string& out) {
 }
 
 void compare(const RunsOptions& options) {
-  const std::vector<Run> all = read_all_runs(options.runs);
+  const std::vector<runs::Run> all = read_all_runs(options.runs);
   if (!options.out.empty()) {
     check_output(options.out, options.overwrite, runs::files_of(all));
     if (options.out.ends_with(".svg"))
@@ -80,7 +78,7 @@ void compare(const RunsOptions& options) {
 
 std::string write_report(const std::string& folder) {
   try {
-    const std::vector<Run> one = read_all_runs({folder});
+    const std::vector<runs::Run> one = read_all_runs({folder});
     xgrad::viz::save(page_of(one[0]), runs::page(one));
     return "";
   } catch (const std::exception& error) {

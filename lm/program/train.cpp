@@ -24,20 +24,20 @@ constexpr std::size_t sampled_tokens = 64, most_val_blocks = 2048;
 
 std::string after(std::uint64_t steps) { return "after " + format_count(steps, "step"); }
 
-Evaluation validation_of(const PreparedRun& run, Training& training) {
-  return {training.ranks(), training.model(), run.dataset.ids.validation, run.dataset.document_end,
+Evaluation validation_of(const Run& run, Learner& learner) {
+  return {learner.ranks(), learner.model(), run.dataset.ids.validation, run.dataset.document_end,
           run.options.recipe.block_size};
 }
 
-/// A run in progress.  The first of several ranks writes.
+/// Makes the steps of a run, evaluates and saves.  The first of several ranks writes.
 class Trainer {
  public:
-  Trainer(PreparedRun& run, Training& training, std::vector<std::int64_t> prompt)
-      : run_(run), training_(training), prompt_(std::move(prompt)) {}
+  Trainer(Run& run, Learner& learner, std::vector<std::int64_t> prompt)
+      : run_(run), learner_(learner), prompt_(std::move(prompt)) {}
 
   int go() {
     signals_.emplace();
-    tell(describe(run_, training_.model()));
+    tell(describe(run_, learner_.model()));
     try {
       make_steps();
       if (folder_open_)
@@ -83,7 +83,7 @@ class Trainer {
     while (!ended() && !stopped()) {
       if (options_.profile && steps_ == profile_at)
         profile.emplace();
-      MetricsRow row = training_.make_step(steps_);
+      MetricsRow row = learner_.make_step(steps_);
       ++steps_;
       open_folder();
       if (profile && (steps_ == profile_at + profiled_steps || steps_ == recipe_.max_iters)) {
@@ -193,7 +193,7 @@ class Trainer {
   /// Throws NotFinite if a weight is not finite, or a loss, which is computed here unless the model
   /// was just evaluated.
   void check_model() {
-    if (const auto wrong = not_finite(xgrad::nn::state_dict(training_.model())); !wrong.empty())
+    if (const auto wrong = not_finite(xgrad::nn::state_dict(learner_.model())); !wrong.empty())
       fail<NotFinite>("step {}: after its update {}", steps_ - 1, wrong);
     if (evaluations_.last != steps_)  // a few blocks, because a signal may have asked to stop
       measured([&](const Stop&) {
@@ -212,8 +212,8 @@ class Trainer {
       return;
     xgrad::Generator generator(options_.seed);
     const xgrad::Indices written =
-        training_.model().generate(as_row(prompt_), sampled_tokens, generator,
-                                   {.temperature = 0.8, .eos_token_id = end_of_text(run_.info)});
+        learner_.model().generate(as_row(prompt_), sampled_tokens, generator,
+                                  {.temperature = 0.8, .eos_token_id = end_of_text(run_.info)});
     const std::string text =
         vocabulary_.decode({written.data(), static_cast<std::size_t>(written.numel())}, true);
     add_row(run_dir_.samples(),
@@ -274,7 +274,7 @@ class Trainer {
       run_dir_.metrics().sync();
       run_dir_.samples().sync();
       xgrad::io::save_checkpoint(
-          path, training_.model(), training_.optimizer(),
+          path, learner_.model(), learner_.optimizer(),
           {.step = steps_, .user = to_json(run_.info), .trained_only = run_.info.lora.has_value()});
     });
   }
@@ -282,7 +282,7 @@ class Trainer {
   void save_adapters() {
     adapters_failed_ =
         run_.info.lora && !try_save("adapters", [this](const std::string&) {
-          xgrad::lm::save_adapters(run_dir_.path(), training_.model(), run_.info.lora->base, true);
+          xgrad::lm::save_adapters(run_dir_.path(), learner_.model(), run_.info.lora->base, true);
         });
   }
 
@@ -329,7 +329,7 @@ class Trainer {
     tell(fmt::format("The run is in {}.{}\n", run_dir_.path(),
                      sample.tokens > 0 ? " What the model writes:" : ""));
     if (sample.tokens > 0)
-      print_samples(training_.model(), vocabulary_, sample);
+      print_samples(learner_.model(), vocabulary_, sample);
   }
 
   void say_stopped() {
@@ -361,22 +361,22 @@ class Trainer {
     return lost || adapters_failed_;
   }
 
-  PreparedRun& run_;
-  Training& training_;
+  Run& run_;
+  Learner& learner_;
   const std::vector<std::int64_t> prompt_;  ///< for samples
   const TrainOptions& options_ = run_.options;
   const Recipe& recipe_ = options_.recipe;
   const Vocabulary& vocabulary_ = run_.dataset.vocabulary;
   const xgrad::lm::Ids& validation_ = run_.dataset.ids.validation;
-  const Ranks& ranks_ = training_.ranks();
-  const Evaluation evaluation_ = validation_of(run_, training_);
+  const Ranks& ranks_ = learner_.ranks();
+  const Evaluation evaluation_ = validation_of(run_, learner_);
   const bool writes_ = ranks_.rank() == 0;
   const std::size_t all_blocks_ = xgrad::lm::block_count(validation_, recipe_.block_size),
                     blocks_ = std::min(most_val_blocks, all_blocks_);
   RunDir& run_dir_ = *run_.run_dir;
   std::uint64_t steps_ = run_.steps();  ///< steps made
   Evaluations evaluations_ = run_.info.evaluations;
-  Progress progress_{steps_, recipe_.max_iters, training_.tokens_per_step()};
+  Progress progress_{steps_, recipe_.max_iters, learner_.tokens_per_step()};
   std::optional<double> final_loss_;    ///< over consecutive blocks, at the end
   std::optional<StopSignals> signals_;  ///< while steps are made
   int signal_ = 0;                      ///< received by any rank
@@ -401,8 +401,8 @@ double time_batch(std::size_t batch, const std::function<double(std::size_t bloc
 }
 
 /// Saves nothing: its steps and evaluations are made to be timed.
-void dry_run(PreparedRun& run, Training& training) {
-  say(describe(run, training.model()));
+void dry_run(Run& run, Learner& learner) {
+  say(describe(run, learner.model()));
   Recipe& recipe = run.options.recipe;
   const xgrad::lm::Ids& validation = run.dataset.ids.validation;
   const std::size_t made = run.steps(), all = recipe.max_iters, batch = recipe.batch_size,
@@ -411,11 +411,11 @@ void dry_run(PreparedRun& run, Training& training) {
   std::size_t step = made;
   const double step_ms = batches * time_batch(batch, [&](std::size_t blocks) {
                            recipe.batch_size = blocks;
-                           return *training.make_step(step++).ms;
+                           return *learner.make_step(step++).ms;
                          });
   const double batch_ms = time_batch(batch, [&](std::size_t blocks) {
     const auto begin = std::chrono::steady_clock::now();
-    validation_of(run, training).estimate(blocks, 1, run.options.seed, {});
+    validation_of(run, learner).estimate(blocks, 1, run.options.seed, {});
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
     return took.count();
   });
@@ -438,7 +438,7 @@ void dry_run(PreparedRun& run, Training& training) {
 }  // namespace
 
 int train(const TrainOptions& given, Ranks& ranks) {
-  std::optional<PreparedRun> run = prepare(given, ranks);
+  std::optional<Run> run = prepare(given, ranks);
   if (!run)
     return 0;
   const TrainOptions& options = run->options;
@@ -448,10 +448,10 @@ int train(const TrainOptions& given, Ranks& ranks) {
       encode_prompt("--sample-prompt", options.sample_prompt, run->dataset.vocabulary);
   // From here on, the draws are those of the reference: the weights, then batch after batch.
   xgrad::manual_seed(options.seed);
-  Training training(*run, ranks);
+  Learner learner(*run, ranks);
   if (!options.dry_run)
-    return Trainer(*run, training, prompt).go();
-  dry_run(*run, training);
+    return Trainer(*run, learner, prompt).go();
+  dry_run(*run, learner);
   return 0;
 }
 

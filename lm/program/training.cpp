@@ -44,7 +44,7 @@ static xgrad::nn::StateDict trained_parameters(const GPT& model) {
 }
 
 /// A model with its first weights; a resumed run's are loaded later, with everything else.
-static GPT make_model(const PreparedRun& run) {
+static GPT make_model(const Run& run) {
   GPT model = [&] {
     const Recipe& recipe = run.options.recipe;
     if (!run.info.model)
@@ -80,7 +80,7 @@ xgrad::optim::Schedule schedule_of(const Recipe& recipe) {
                                       .lr_decay_iters = recipe.lr_decay_iters});
 }
 
-Training::Training(PreparedRun& run, Ranks& ranks)
+Learner::Learner(Run& run, Ranks& ranks)
     : recipe_(run.options.recipe),
       dataset_(run.dataset),
       model_(make_model(run)),
@@ -102,7 +102,7 @@ Training::Training(PreparedRun& run, Ranks& ranks)
 }
 
 /// Draws the step's batches and adds the gradient of the mean loss over them; returns that loss.
-double Training::add_gradients() {
+double Learner::add_gradients() {
   const std::size_t batches = recipe_.gradient_accumulation_steps;
   const auto n = static_cast<double>(batches);
   double sum = 0;
@@ -120,7 +120,7 @@ double Training::add_gradients() {
 }
 
 /// Throws NotFinite; `generator` is its state before the step.
-void Training::stop_before_update(const std::string& what, const Generator& generator) {
+void Learner::stop_before_update(const std::string& what, const Generator& generator) {
   const std::string reason = first_anomaly([&] {
     xgrad::default_generator() = generator;
     optimizer_.zero_grad();
@@ -132,7 +132,7 @@ void Training::stop_before_update(const std::string& what, const Generator& gene
       what, reason);
 }
 
-MetricsRow Training::make_step(std::size_t step) {
+MetricsRow Learner::make_step(std::size_t step) {
   const auto begin = std::chrono::steady_clock::now();
   const Generator generator = xgrad::default_generator();
   MetricsRow row{.step = static_cast<double>(step), .lr = rate_(step)};

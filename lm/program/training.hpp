@@ -11,8 +11,8 @@
 #include <xgrad/lm/gpt.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
-#include "prepared_run.hpp"
 #include "ranks.hpp"
+#include "run.hpp"
 #include "runs/format.hpp"
 
 namespace program {
@@ -28,11 +28,12 @@ struct NotFinite : std::runtime_error {
 /// the same numbers again.
 std::string first_anomaly(const std::function<void()>& again);
 
-class Training {
+/// A model with its optimizer.
+class Learner {
  public:
   /// Draws the weights, or takes those of a checkpoint and frees it; a resumed run also restores
   /// its optimizer and generator.
-  Training(PreparedRun& run, Ranks& ranks);
+  Learner(Run& run, Ranks& ranks);
 
   /// Makes a step and returns the row of it.  Throws NotFinite before the update if the loss or the
   /// gradient's norm is not finite.
@@ -103,6 +104,6 @@ int train(const TrainOptions& options, Ranks& ranks);
 /// Trains on the run's first batch alone, with its model and learning rate but no dropout, weight
 /// decay or schedule, until the loss is lowest or after --max-iters (500) steps.  Prints a verdict;
 /// the exit code: 0 if the loss went down, 1 if not, 128 + a signal. Writes no files.
-int overfit_one_batch(PreparedRun& run, Ranks& ranks);
+int overfit_one_batch(Run& run, Ranks& ranks);
 
 }  // namespace program

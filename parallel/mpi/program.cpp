@@ -10,7 +10,7 @@
 #include <xgrad/autograd/threads.hpp>
 
 #include <xgrad/lm/program/output.hpp>
-#include <xgrad/lm/program/prepared_run.hpp>
+#include <xgrad/lm/program/run.hpp>
 #include <xgrad/lm/program/ranks.hpp>
 #include "data_parallel.hpp"
 

@@ -1,4 +1,4 @@
-#include "prepared_run.hpp"
+#include "run.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 #include <sstream>
+#include <utility>
 #include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/lm/adapters.hpp>
@@ -80,7 +82,7 @@ void check_lora(const TrainOptions& given, bool has_adapters) {
 }
 
 /// A warning if weights are trained further with the default rate, above their last; else empty.
-std::string rate_note(const PreparedRun& run) {
+std::string rate_note(const Run& run) {
   const TrainOptions& o = run.options;
   const double before = run.last_rate.value_or(1e-4);
   if (!run.from || o.given.contains("--learning-rate") || o.lora_rank > 0 ||
@@ -93,141 +95,216 @@ std::string rate_note(const PreparedRun& run) {
       run.last_rate ? "they were last trained with" : "fine-tuning usually takes", before);
 }
 
-/// The options of a resumed run; without a checkpoint, of a new run, which may have the weights of
-/// another.
-PreparedRun prepare_options(const TrainOptions& given, const std::string& checkpoint) {
-  PreparedRun run{.options = given};
-  const bool resumes = !checkpoint.empty();
-  bool adapted = resumes;  // the adapters' options are those of `from`
-  if (!resumes && given.init_from.empty()) {
-    if (given.lora_rank > 0)
-      throw UsageError("--lora-rank adds adapters to a model: --init-from names it");
-    check_lora(given, false);
-    return run;
-  }
-  if (resumes) {
-    run.from = read_checkpoint(checkpoint);
-    run.info = read_checkpoint_info(*run.from);
-    add_base(*run.from, run.info, given.base);
-    read_model_config(*run.from, run.info);  // do the tensors fit?
-    check_finite(run.from->model, checkpoint);
-    run.about = fmt::format("{}, after {}", checkpoint, format_count(run.from->step, "step"));
-  } else {
-    TrainedModel trained =
-        holds_weights_alone(given.init_from)
-            ? read_weights(given.init_from, given.data,
-                           given.given.contains("--n-head") ? given.recipe.n_head : 0)
-            : read_trained_model(given.init_from, given.base);
-    run.from.emplace().path = trained.path;
-    run.from->model = xgrad::nn::state_dict(trained.model);
-    run.about = std::move(trained.about);
-    run.info = std::move(trained.info);
-    if (run.info.config.find("learning_rate") != nullptr)  // of a run
-      run.last_rate = schedule_of(read_recipe(run.info.config, trained.path))(
-          std::max<std::uint64_t>(step_of(trained.path), 1) - 1);
-    adapted = run.info.lora.has_value();
-    if (!adapted && given.lora_rank > 0)
-      run.info.lora = {lora_options(given), fs::absolute(trained.path).lexically_normal().string(),
-                       xgrad::lm::base_checksum(run.from->model)};
-    if (run.info.lora)
-      xgrad::io::format_json(run.info.lora->base);  // or no checkpoint could name it
-    check_lora(given, run.info.lora.has_value());
-  }
-  const std::string path = run.from->path;
-  const xgrad::io::Json& config = run.info.config;
-  TrainOptions& options = run.options;
-  if (resumes)
-    options.recipe = read_recipe(config, path);
+// ---- a new, a tuned and a resumed run ----
 
-  std::vector<std::string> differences, changes;
-  const auto compare = [&](const char* flag, const auto& wanted, auto& value, const auto& found,
-                           OnResume on_resume = OnResume::recipe) {
+/// Takes options from a model or a run, and compares the given flags with it.
+struct Inherited {
+  const std::set<std::string>& given;
+  const char* of;  ///< "the run" or "the model"
+  std::vector<std::string> differences = {}, changes = {};
+
+  template <class Wanted, class Value, class Found>
+  void take(const char* flag, const Wanted& wanted, Value& value, const Found& found,
+            OnResume on_resume = OnResume::recipe) {
     value = found;
-    if (given.given.count(flag) == 0 || wanted == found)
+    if (!given.contains(flag) || wanted == found)
       return;
     value = wanted;
     if (on_resume == OnResume::unless_given)
       changes.push_back(fmt::format("{} {} -> {}", flag, found, wanted));
     else if (on_resume != OnResume::nothing)
-      differences.push_back(fmt::format("{} {} is given, but {} has {}", flag, wanted,
-                                        resumes ? "the run" : "the model", found));
-  };
-  const bool begins_pretrained = !resumes && run.info.model;
-  for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
-    const bool shorter = begins_pretrained && field.flag == std::string_view("--block-size");
-    if (resumes || (field.on_resume == OnResume::size && !shorter))
-      if (const auto found = value_in<T>(config, field.flag, field.range))
-        compare(field.flag, given.recipe.*member, options.recipe.*member, *found, field.on_resume);
-  });
-  if (begins_pretrained) {
-    const std::size_t wanted = given.recipe.block_size, most = run.info.model->block_size;
-    compare("--block-size", wanted, options.recipe.block_size, std::min(wanted, most),
-            OnResume::size);
+      differences.push_back(fmt::format("{} {} is given, but {} has {}", flag, wanted, of, found));
   }
+  /// FileError with all differences from the run or the model at `path`.
+  void check(const std::string& path, const char* cure) const {
+    if (!differences.empty())
+      fail<FileError>("{}: the flags disagree with it:\n  {}\n{}.", path,
+                      fmt::join(differences, "\n  "), cure);
+  }
+};
+
+/// The options of the vocabulary, and of adapters that `from` has.
+void inherit_model(Run& run, const TrainOptions& given, bool adapted, Inherited& inherited) {
+  TrainOptions& options = run.options;
   const Vocabulary& vocabulary = run.info.vocabulary;
-  compare("--tokens", given.tokens, options.tokens,
-          std::string(vocabulary.pairs() ? "bpe" : "characters"));
+  inherited.take("--tokens", given.tokens, options.tokens,
+                 std::string(vocabulary.pairs() ? "bpe" : "characters"));
   options.vocab_size.reset();
   if (vocabulary.pairs())
-    compare("--vocab-size", given.vocab_size.value_or(0), options.vocab_size,
-            value_in<std::size_t>(config, "--vocab-size", vocab_sizes).value_or(vocabulary.size()));
+    inherited.take("--vocab-size", given.vocab_size.value_or(0), options.vocab_size,
+                   value_in<std::size_t>(run.info.config, "--vocab-size", vocab_sizes)
+                       .value_or(vocabulary.size()));
   const auto lora = run.info.lora ? run.info.lora->options : xgrad::nn::LoraOptions{.rank = 0};
   const double alpha = lora.alpha.value_or(static_cast<double>(lora.rank));
-  const std::string targets = fmt::format("{}", fmt::join(lora.targets, ","));
   if (adapted) {
-    compare("--lora-rank", given.lora_rank, options.lora_rank, static_cast<std::size_t>(lora.rank));
-    compare("--lora-alpha", given.lora_alpha, options.lora_alpha, alpha);
-    compare("--lora-targets", given.lora_targets, options.lora_targets, targets);
+    inherited.take("--lora-rank", given.lora_rank, options.lora_rank,
+                   static_cast<std::size_t>(lora.rank));
+    inherited.take("--lora-alpha", given.lora_alpha, options.lora_alpha, alpha);
+    inherited.take("--lora-targets", given.lora_targets, options.lora_targets,
+                   fmt::format("{}", fmt::join(lora.targets, ",")));
   }
   options.lora_alpha = alpha;
-  if (resumes) {
-    run.resumed = run.from->step;
-    const auto* const seed = config.find<std::uint64_t>("seed");
-    compare("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed);
-    compare("--document-end", given.document_end, options.document_end,
-            text_in(config, "document_end"));
-    compare("--preset", given.preset, options.preset, text_in(config, "preset"));
-    const fs::path parent = fs::path(path).parent_path();
-    options.out = parent.empty() ? "." : parent.string();
-    std::error_code none;
-    if (!given.out.empty() && !fs::equivalent(options.out, given.out, none))
-      differences.push_back(
-          fmt::format("--out {} is given, but the run has {}", given.out, options.out));
-    if (options.recipe.max_iters < run.steps())
-      differences.push_back(fmt::format("--max-iters {} is given, but the run has made {}",
-                                        options.recipe.max_iters,
-                                        format_count(run.steps(), "step")));
-  }
-  if (!differences.empty())
-    fail<FileError>("{}: the flags disagree with it:\n  {}\nOmit them{}.", path,
-                    fmt::join(differences, "\n  "), resumes ? ", or begin a new run" : "");
-  run.changes = fmt::format("{}", fmt::join(changes, ", "));
-  if (!resumes)
-    return run;
-  if (!is_checkpoint_name(fs::path(path).filename().string()))
-    fail<FileError>(
-        "{}: not a file of a run's folder, so it cannot be resumed; --init-from begins a new "
-        "one with its weights",
-        path);
+}
 
-  // Options that change no number default to config.json's.
+/// A run that draws its weights.
+Run new_run(const TrainOptions& given, RunDir::Holds holds) {
+  Run run{.options = given, .run_dir = std::make_unique<RunDir>(given.out, holds)};
+  if (given.lora_rank > 0)
+    throw UsageError("--lora-rank adds adapters to a model: --init-from names it");
+  check_lora(given, false);
+  return run;
+}
+
+/// A run that begins with the weights of --init-from, and has its sizes and its vocabulary.
+Run tuned_run(const TrainOptions& given, RunDir::Holds holds) {
+  Run run{.options = given, .run_dir = std::make_unique<RunDir>(given.out, holds)};
+  TrainedModel trained =
+      holds_weights_alone(given.init_from)
+          ? read_weights(given.init_from, given.data,
+                         given.given.contains("--n-head") ? given.recipe.n_head : 0)
+          : read_trained_model(given.init_from, given.base);
+  run.from.emplace().path = trained.path;
+  run.from->model = xgrad::nn::state_dict(trained.model);
+  run.about = std::move(trained.about);
+  run.info = std::move(trained.info);
+  const xgrad::io::Json& config = run.info.config;
+  if (config.find("learning_rate") != nullptr)  // of a run
+    run.last_rate = schedule_of(read_recipe(config, trained.path))(
+        std::max<std::uint64_t>(step_of(trained.path), 1) - 1);
+  const bool adapted = run.info.lora.has_value();
+  if (!adapted && given.lora_rank > 0)
+    run.info.lora = {lora_options(given), fs::absolute(trained.path).lexically_normal().string(),
+                     xgrad::lm::base_checksum(run.from->model)};
+  if (run.info.lora)
+    xgrad::io::format_json(run.info.lora->base);  // or no checkpoint could name it
+  check_lora(given, run.info.lora.has_value());
+
+  Inherited inherited{given.given, "the model"};
+  Recipe& recipe = run.options.recipe;
+  for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
+    const bool shorter = run.info.model && field.flag == std::string_view("--block-size");
+    if (const auto found = value_in<T>(config, field.flag, field.range);
+        found && field.on_resume == OnResume::size && !shorter)
+      inherited.take(field.flag, given.recipe.*member, recipe.*member, *found, field.on_resume);
+  });
+  if (const auto& model = run.info.model)  // a pretrained model takes shorter blocks
+    inherited.take("--block-size", given.recipe.block_size, recipe.block_size,
+                   std::min<std::size_t>(given.recipe.block_size, model->block_size),
+                   OnResume::size);
+  inherit_model(run, given, adapted, inherited);
+  inherited.check(trained.path, "Omit them");
+  return run;
+}
+
+/// Options that change no number default to config.json's.
+void inherit_harmless(TrainOptions& options, const TrainOptions& given) {
   const xgrad::io::Json before = read_object(options.out + "/config.json");
   for (const Count& count : counts)
     if (!(options.*count.member))
       options.*count.member = value_in<std::size_t>(before, count.flag, {count.least, many});
-  if (given.given.count("--sample-prompt") == 0)  // the empty prompt is valid
+  if (!given.given.contains("--sample-prompt"))  // the empty prompt is valid
     options.sample_prompt = text_in(before, "sample_prompt");
   if (options.data.empty())
     options.data = text_in(before, "data");
   if (options.val_data.empty())
     options.val_data = text_in(before, "val_data");
   options.init_from = text_in(before, "init_from");
+}
+
+/// The run of a checkpoint, from where it stopped.
+Run resumed_run(const TrainOptions& given, const std::string& path, RunDir::Holds holds) {
+  Run run{.options = given, .from = read_checkpoint(path)};
+  run.info = read_checkpoint_info(*run.from);
+  add_base(*run.from, run.info, given.base);
+  read_model_config(*run.from, run.info);  // do the tensors fit?
+  check_finite(run.from->model, path);
+  run.resumed = run.from->step;
+  run.about = fmt::format("{}, after {}", path, format_count(run.steps(), "step"));
+  const xgrad::io::Json& config = run.info.config;
+  TrainOptions& options = run.options;
+  options.recipe = read_recipe(config, path);
+  const fs::path parent = fs::path(path).parent_path();
+  options.out = parent.empty() ? "." : parent.string();
+
+  Inherited inherited{given.given, "the run"};
+  for_each_field([&](const Field& field, auto member) {
+    const auto found = options.recipe.*member;
+    inherited.take(field.flag, given.recipe.*member, options.recipe.*member, found,
+                   field.on_resume);
+  });
+  inherit_model(run, given, true, inherited);
+  const auto* const seed = config.find<std::uint64_t>("seed");
+  inherited.take("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed);
+  inherited.take("--document-end", given.document_end, options.document_end,
+                 text_in(config, "document_end"));
+  inherited.take("--preset", given.preset, options.preset, text_in(config, "preset"));
+  std::vector<std::string>& differences = inherited.differences;
+  if (std::error_code none; !given.out.empty() && !fs::equivalent(options.out, given.out, none))
+    differences.push_back(
+        fmt::format("--out {} is given, but the run has {}", given.out, options.out));
+  if (options.recipe.max_iters < run.steps())
+    differences.push_back(fmt::format("--max-iters {} is given, but the run has made {}",
+                                      options.recipe.max_iters, format_count(run.steps(), "step")));
+  inherited.check(path, "Omit them, or begin a new run");
+  run.changes = fmt::format("{}", fmt::join(inherited.changes, ", "));
+  if (!is_checkpoint_name(fs::path(path).filename().string()))
+    fail<FileError>(
+        "{}: not a file of a run's folder, so it cannot be resumed; --init-from begins a new one "
+        "with its weights",
+        path);
+  inherit_harmless(options, given);
+  run.run_dir = std::make_unique<RunDir>(options.out, holds);
   return run;
 }
 
-/// The rest of a prepared run: the options, the folder, and the text.
-std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string& checkpoint,
-                                    const Ranks& ranks) {
+// ---- the rest of each ----
+
+/// Reads the texts, and checks that they are those of a resumed run and long enough.
+void open_texts(Run& run, const TrainOptions& given) {
+  const TrainOptions& options = run.options;
+  for (const std::string& read :
+       {options.data, options.val_data, run.resumed ? std::string() : config_file.path})
+    run.run_dir->check_input(read);
+  if (!run.info.model)
+    check_recipe(options.recipe);
+  Dataset& dataset = run.dataset;
+  if (run.resumed) {
+    dataset = open_run_dataset(given.data, given.val_data, run.from->path, run.info);
+    if (const std::string flag = other_text(dataset, run.info); !flag.empty())
+      fail<FileError>("{}: another text than the run in {} {} on; {} FILE names it",
+                      flag == "--data" ? dataset.name : dataset.validation_name, options.out,
+                      flag == "--data" ? "is trained" : "validates", flag);
+  } else {
+    dataset = open_dataset(options.data, options.val_data, options.preset,
+                           run.from ? std::optional(run.info.vocabulary) : std::nullopt,
+                           options.vocab_size.value_or(0));
+  }
+  const Vocabulary& vocabulary = dataset.vocabulary;
+  dataset.document_end = document_end_of(options.document_end, vocabulary);
+  check_document_end(options.document_end, dataset.ids.train, dataset.training_name, vocabulary);
+  for (const auto& [ids, name] : {std::pair(&dataset.ids.train, &dataset.training_name),
+                                  {&dataset.ids.validation, &dataset.validation_name}})
+    check_block(*ids, *name, options.recipe.block_size, vocabulary);
+}
+
+/// Prints where the run begins.
+void announce(const Run& run, const TrainOptions& given, bool writes) {
+  if (run.from)
+    tell(labelled("From", fmt::format("{}{}.", run.about,
+                                      run.resumed && !given.init_from.empty()
+                                          ? "; --init-from is for a new run, and not used"
+                                          : "")));
+  else if (given.resume && writes)
+    tell(labelled("New",
+                  fmt::format("a new run: there is nothing to resume in {}.", run.options.out)));
+  if (const std::string note = run.resumed ? "" : rate_note(run); !note.empty())
+    tell(labelled("Note", note));
+  if (!run.changes.empty())
+    tell(labelled("Flags", fmt::format("changed from here on: {}.", run.changes)));
+}
+
+std::optional<Run> read_all(const TrainOptions& given, const std::string& checkpoint,
+                            const Ranks& ranks) {
   const bool resumes = !checkpoint.empty(), writes = ranks.rank() == 0;
   // If nothing is written, the folder need not exist: other ranks may not see it.
   const auto holds = resumes || !writes || given.overfit_one_batch ? RunDir::Holds::run
@@ -236,67 +313,29 @@ std::optional<PreparedRun> read_all(const TrainOptions& given, const std::string
   if (!given.out.empty() && has_model_type(given.out))
     fail<FileError>("{}: is a pretrained model's folder, in which a run would write: name another",
                     given.out);
-  std::unique_ptr<RunDir> run_dir(resumes ? nullptr : new RunDir(given.out, holds));
-  PreparedRun run = prepare_options(given, checkpoint);
-  const TrainOptions& options = run.options;
-  const Recipe& recipe = options.recipe;
-  if (run.resumed && finished(recipe, *run.resumed, run.info.evaluations)) {
+  Run run = resumes                    ? resumed_run(given, checkpoint, holds)
+            : !given.init_from.empty() ? tuned_run(given, holds)
+                                       : new_run(given, holds);
+  const Recipe& recipe = run.options.recipe;
+  if (resumes && finished(recipe, run.steps(), run.info.evaluations)) {
     tell(fmt::format("{}: the run is finished, after {}.  A larger --max-iters makes it longer.\n",
-                     run.from->path, format_count(*run.resumed, "step")));
+                     checkpoint, format_count(run.steps(), "step")));
     return std::nullopt;
   }
-  if (resumes) {
-    run_dir = std::make_unique<RunDir>(options.out, holds);
-    if (writes && !given.dry_run) {
-      run_dir->lock();
-      if (step_of(checkpoint) != *run.resumed)
-        fail<FileError>("{}: another process has continued it, or it can no longer be read",
-                        checkpoint);
-    }
+  if (resumes && writes && !given.dry_run) {
+    run.run_dir->lock();
+    if (step_of(checkpoint) != run.steps())
+      fail<FileError>("{}: another process has continued it, or it can no longer be read",
+                      checkpoint);
   }
-  for (const std::string& read :
-       {options.data, options.val_data, resumes ? std::string() : config_file.path})
-    run_dir->check_input(read);
-  if (!run.info.model)
-    check_recipe(recipe);
-  if (resumes) {
-    run.dataset = open_run_dataset(given.data, given.val_data, checkpoint, run.info);
-    if (const std::string flag = other_text(run.dataset, run.info); !flag.empty())
-      fail<FileError>("{}: another text than the run in {} {} on; {} FILE names it",
-                      flag == "--data" ? run.dataset.name : run.dataset.validation_name,
-                      options.out, flag == "--data" ? "is trained" : "validates", flag);
-  } else {
-    const auto& known = run.info.vocabulary;
-    run.dataset = open_dataset(options.data, options.val_data, options.preset,
-                               run.from ? std::optional(known) : std::nullopt,
-                               options.vocab_size.value_or(0));
-  }
-  const Vocabulary& vocabulary = run.dataset.vocabulary;
-  run.dataset.document_end = document_end_of(options.document_end, vocabulary);
-  check_document_end(options.document_end, run.dataset.ids.train, run.dataset.training_name,
-                     vocabulary);
-  check_block(run.dataset.ids.train, run.dataset.training_name, recipe.block_size, vocabulary);
-  check_block(run.dataset.ids.validation, run.dataset.validation_name, recipe.block_size,
-              vocabulary);
-
-  if (run.from)
-    tell(labelled("From", fmt::format("{}{}.", run.about,
-                                      resumes && !given.init_from.empty()
-                                          ? "; --init-from is for a new run, and not used"
-                                          : "")));
-  else if (given.resume && writes)
-    tell(labelled("New", fmt::format("a new run: there is nothing to resume in {}.", options.out)));
-  if (const std::string note = resumes ? "" : rate_note(run); !note.empty())
-    tell(labelled("Note", note));
-  if (!run.changes.empty())
-    tell(labelled("Flags", fmt::format("changed from here on: {}.", run.changes)));
+  open_texts(run, given);
+  announce(run, given, writes);
   if (!resumes)
     run.info.evaluations = {};
-  run.info.config = to_json(options, vocabulary.size());
-  run.info.vocabulary = vocabulary;
+  run.info.config = to_json(run.options, run.dataset.vocabulary.size());
+  run.info.vocabulary = run.dataset.vocabulary;
   run.info.text = run.dataset.sum;
   run.info.val_text = run.dataset.val_sum;
-  run.run_dir = std::move(run_dir);
   if (const auto parts = xgrad::parallel::shard_count(recipe.batch_size); parts < ranks.size())
     fail<UsageError>(
         "{} ranks, but a batch of {} is cut into {}: start fewer ranks, no more than the {} shards "
@@ -322,7 +361,7 @@ std::string describe_build() {
 
 }  // namespace
 
-std::optional<PreparedRun> prepare(const TrainOptions& given, const Ranks& ranks) {
+std::optional<Run> prepare(const TrainOptions& given, const Ranks& ranks) {
   const bool writes = ranks.rank() == 0;
   ranks.check_same("the file of --config", xgrad::printable_name(config_file.text));
   std::string checkpoint;
@@ -331,7 +370,7 @@ std::optional<PreparedRun> prepare(const TrainOptions& given, const Ranks& ranks
       checkpoint = checkpoint_to_resume(given);
   });
   checkpoint = ranks.text_of_first(checkpoint);
-  std::optional<PreparedRun> run;
+  std::optional<Run> run;
   ranks.together([&] { run = read_all(given, checkpoint, ranks); });
   if (ranks.size() > 1) {
     ranks.check_same("the checkpoint", run && run->from ? file_checksum(run->from->path) : "");
@@ -376,7 +415,7 @@ std::string resume_command(const TrainOptions& options, const std::string& folde
                      options.threads > 0 ? fmt::format(" --threads {}", options.threads) : "");
 }
 
-std::string describe(const PreparedRun& run, const xgrad::lm::GPT& model) {
+std::string describe(const Run& run, const xgrad::lm::GPT& model) {
   const Recipe& r = run.options.recipe;
   const Dataset& dataset = run.dataset;
   const auto& [train, validation] = dataset.ids;
@@ -439,10 +478,10 @@ std::string describe(const PreparedRun& run, const xgrad::lm::GPT& model) {
       "{}every {}, over {} of {}{}.", first == 0 ? "before the first step and " : "",
       format_count(r.eval_interval, "step"), format_batches(r.eval_iters),
       vocabulary.count(r.batch_size * r.block_size),
-      times < 10 ? ""
-                 : fmt::format(": {} times the text to validate on, and fewer --eval-iters take "
-                               "less time",
-                               format_count(times)));
+      times < 10
+          ? ""
+          : fmt::format(": {} times the text to validate on, and fewer --eval-iters take less time",
+                        format_count(times)));
   return labelled("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
                                        xgrad::simd_name(), xgrad::blas_name())) +
          labelled("Text", text) + labelled("Loss", loss + ".") + labelled("Model", size + ".") +

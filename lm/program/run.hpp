@@ -1,5 +1,9 @@
 #pragma once
 // The beginning of a run: its options, its text, and the checkpoint that it resumes.
+//
+// TrainOptions (recipe.hpp) are the flags of `train`.  A Run is everything that they name, read and
+// checked.  A Learner (training.hpp) is its model with its optimizer: it makes a step.  A Trainer
+// (train.cpp) makes all steps, evaluates and saves.  train() is the command.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +18,8 @@
 
 namespace program {
 
-struct PreparedRun {
+/// A run that is new, or tuned from a model (`from`), or resumed (`from` and `resumed`).
+struct Run {
   TrainOptions options;  ///< of a resumed run its own, and those that may change
   std::optional<xgrad::io::Checkpoint> from = {};  ///< the source of its first weights
   std::optional<std::uint64_t> resumed = {};       ///< the steps made, of a resumed run
@@ -31,10 +36,10 @@ struct PreparedRun {
 /// Reads everything that `given` names; none if a run is finished, which is printed.  FileError for
 /// unreadable files, and a list of all given flags that disagree with the checkpoint.  UsageError
 /// for flags that exclude each other.  Rejects ranks whose checkpoint, text or flags differ.
-std::optional<PreparedRun> prepare(const TrainOptions& given, const Ranks& ranks);
+std::optional<Run> prepare(const TrainOptions& given, const Ranks& ranks);
 
 /// The header of a run: the model and its size, the text, the threads and the learning rates.
-std::string describe(const PreparedRun& run, const xgrad::lm::GPT& model);
+std::string describe(const Run& run, const xgrad::lm::GPT& model);
 /// For environment.json: the build and the machine, which change no number.
 std::string format_environment(std::size_t ranks);
 /// Writes report.html of a run that has ended or was interrupted.  Returns the reason if it failed;
