@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -53,31 +54,30 @@ std::string for_example(std::span<const std::string_view> some, const std::strin
   return text;
 }
 
+enum class Kind { number, boolean, text, texts };  ///< texts: given several times, or a list
+
+/// A row of the table of flags.
+struct Flag {
+  std::string names;  ///< "--data"; "run,--checkpoint" is also the first word without a flag
+  Kind kind;
+  std::string type, help;                              ///< as --help shows them
+  std::function<void(const std::string& given)> read;  ///< throws CLI::ValidationError
+  bool alone = false;                                  ///< the value may be missing
+
+  std::string flag() const { return names.substr(names.rfind(',') + 1); }
+};
+struct Group {
+  const char* title;  ///< of --help; empty: none
+  std::vector<Flag> flags;
+};
+
 /// A command: its flags are on `app`; `run` executes it and returns the exit code.
 struct Command {
   CLI::App* app;
   std::function<int()> run;
   std::set<std::string>* given = nullptr;  ///< flags with a value, --config's too
+  std::map<std::string, Kind> kinds = {};  ///< by flag
 };
-
-/// A command that calls run(options), whose flags are those of add(app, options).  The exit code
-/// is the result of run, or 0 if it has none.
-template <class Options, class Run>
-Command command_of(CLI::App& program, const char* name, const char* what,
-                   void (*add)(CLI::App&, Options&), Run run) {
-  const auto options = std::make_shared<Options>();
-  const auto call = [options, run] {
-    if constexpr (std::is_void_v<decltype(run(*options))>)
-      return run(*options), 0;
-    else
-      return run(*options);
-  };
-  Command command{program.add_subcommand(name, what), call};
-  add(*command.app, *options);
-  if constexpr (requires { options->given; })
-    command.given = &options->given;
-  return command;
-}
 
 /// The number of letters to insert, remove or change that turn a into b (Levenshtein, 1966).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -179,7 +179,8 @@ std::string place(const std::string& key) {
 
 /// Flags that the command line does not have get their values from --config's file, in which '_'
 /// may stand for '-'.
-void apply_config(CLI::App& app) {
+void apply_config(const Command& command) {
+  CLI::App& app = *command.app;
   const std::string& path = config_file.path;
   xgrad::io::Json json;
   try {
@@ -219,12 +220,12 @@ void apply_config(CLI::App& app) {
                              : xgrad::io::format_json(one, xgrad::io::InvalidUtf8::replaced);
     };
     const auto* const list = value.as<xgrad::io::JsonArray>();
-    const std::string type = option->get_type_name();  // numbers refuse a list by their range
-    if (list != nullptr && flag != "--prompt" && type != "N" && type != "X" && type != "[BOOL]")
+    const Kind kind = command.kinds.at(flag);
+    if (list != nullptr && kind == Kind::text)  // a number's message says what it is
       fail<UsageError>("{}: {} has one value, not a list; several are one text, as \"a,b\"",
                        place(key), flag);
     try {
-      const bool several = list != nullptr && flag == "--prompt";
+      const bool several = list != nullptr && kind == Kind::texts;
       for (const xgrad::io::Json& one : several ? *list : xgrad::io::JsonArray{value})
         option->add_result(written(one));
       option->run_callback();
@@ -250,187 +251,309 @@ double read_number(const std::string& flag, const std::string& given, Range rang
                            range.high));
 }
 
-// Each of these takes one value and explains a wrong one: "--n-layer: '0' is not a whole number
-// from 1 to 1024".
+// ---- rows of the table: each reads its value, and explains a wrong one ----
 
-using Read = std::function<void(const std::string& given)>;
-
-CLI::Option* add_flag(CLI::App& app, const std::string& names, const std::string& type,
-                      const std::string& help, const Read& read) {
-  return app.add_option_function<std::string>(names, read, help)->type_name(type);
-}
-
-/// Adds a flag with a whole number, also an optional one, or a double.
+/// A whole number, also an optional one, or a double.
 template <class T>
-void add_number(CLI::App& app, const std::string& flag, T& target, Range range,
-                const std::string& help) {
+Flag number(const std::string& flag, T& target, Range range, const std::string& help) {
   using Number = std::conditional_t<std::is_same_v<T, double>, double, std::size_t>;
   constexpr bool whole = !std::is_same_v<T, double>;
-  add_flag(app, flag, whole ? "N" : "X", help, [&target, flag, range](const std::string& given) {
-    target = static_cast<Number>(read_number(flag, given, range, whole));
-  });
+  return {flag, Kind::number, whole ? "N" : "X", help,
+          [&target, flag, range](const std::string& given) {
+            target = static_cast<Number>(read_number(flag, given, range, whole));
+          }};
 }
 
 /// `--flag`, `--flag true`, `--flag=false`.
-void add_bool(CLI::App& app, const std::string& flag, bool& target, const std::string& help) {
-  const auto read = [&target, flag](const std::string& given) {
+Flag boolean(const std::string& names, bool& target, const std::string& help) {
+  const auto read = [&target, flag = names.substr(names.rfind(',') + 1)](const std::string& given) {
     target = given == "true" || given == "True";
     if (!target && given != "false" && given != "False")
       refuse_value(flag, given, "true or false");
   };
-  add_flag(app, flag, "[BOOL]", help, read)->default_str("true")->expected(0, 1);  // alone: true
+  return {names, Kind::boolean, "[BOOL]", help, read, true};
 }
 
-/// A path; "-" is standard input.  `names`: "--data"; "run,--checkpoint" makes it positional, too.
-CLI::Option* add_path(CLI::App& app, const std::string& names, std::string& target,
-                      const std::string& help, const std::string& type = "FILE") {
-  const auto read = [&target, flag = names.substr(names.find('-'))](const std::string& given) {
+template <class T>  // a text, an optional one, or several
+Flag text(const char* flag, T& target, const std::string& help, const char* type = "TEXT") {
+  constexpr bool several = std::is_same_v<T, std::vector<std::string>>;
+  const auto read = [&target](const std::string& given) {
+    if constexpr (several)
+      target.push_back(given);
+    else
+      target = given;
+  };
+  return {flag, several ? Kind::texts : Kind::text, type, help, read};
+}
+
+/// A path; "-" is standard input.
+Flag path(const std::string& names, std::string& target, const std::string& help,
+          const char* type = "FILE") {
+  const auto read = [&target, flag = names.substr(names.rfind(',') + 1)](const std::string& given) {
     if (given.empty() || given.find('\0') != given.npos)
       refuse_value(flag, given, "a path");
     target = given == "-" ? standard_input : given;
   };
-  return add_flag(app, names, type, help, read);
-}
-
-/// --base.
-void add_base(CLI::App& app, std::string& target) {
-  add_path(app, "--base", target, "the model that adapters are for [where they say]", "FILE|DIR");
-}
-
-/// --checkpoint, or the path alone, and --base.
-void add_checkpoint(CLI::App& app, std::string& target, std::string& base) {
-  add_path(app, "run,--checkpoint", target,
-           "a checkpoint.safetensors, a run's folder: its last checkpoint, or that of a pretrained "
-           "model or of PEFT's adapters (needed)",
-           "FILE|DIR");
-  add_base(app, base);
-}
-
-template <class T>  // a text, or an optional one
-void add_document_end(CLI::App& app, T& target, const char* usual) {
-  add_flag(app, "--document-end", "TEXT|id:N",
-           fmt::format("a text, or id:N (with byte pairs a number is always an id): positions "
-                       "after it see none before, and count from there; the first token after it "
-                       "is predicted from it; \"\": the text is one document [{}]",
-                       usual),
-           [&target](const std::string& given) { target = given; });
-}
-
-void add_raw(CLI::App& app, bool& target) {
-  add_bool(app, "--raw", target,
-           "without the tokens that the tokenizer adds around a text, such as <|begin_of_text|>");
-}
-
-/// --out and --overwrite.
-void add_out(CLI::App& app, std::string& target, bool& overwrite, const std::string& usual) {
-  add_path(app, "--out", target, fmt::format("the file that is written [{}]", usual));
-  add_bool(app, "--overwrite", overwrite, "replace an existing file");
-}
-
-void add_seed(CLI::App& app, std::uint64_t& target) {
-  add_number(app, "--seed", target, {0, 0xFFFFFFFF},
-             fmt::format("of the random numbers [{}]", target));
-}
-
-/// Sets the number, too.
-void add_threads(CLI::App& app, std::size_t& target) {
-  const auto use = [&target](const std::string& given) {
-    const double n = read_number("--threads", given, {1, 1024}, true);
-    xgrad::set_num_threads(target =
-                               useful_threads("--threads " + given, static_cast<std::size_t>(n)));
-  };
-  add_flag(app, "--threads", "N",
-           "threads, at most four a core; the numbers do not depend on them [all cores]", use);
+  return {names, Kind::text, type, help, read};
 }
 
 /// One of a few names.
-void add_name(CLI::App& app, const std::string& flag, std::string& target,
-              const std::vector<std::string>& names, const std::string& help) {
+Flag name(const std::string& flag, std::string& target, const std::vector<std::string>& names,
+          const std::string& help) {
   const auto read = [&target, flag, names](const std::string& given) {
     if (std::ranges::count(names, given) == 0)
       refuse_value(flag, given, fmt::format("one of {}", fmt::join(names, ", ")));
     target = given;
   };
-  add_flag(app, flag, "NAME", help, read);
+  return {flag, Kind::text, "NAME", help, read};
 }
 
-void add_preset(CLI::App& app, std::string& target, const std::string& help) {
-  std::vector<std::string> names;
-  for (const Preset& preset : presets)
-    names.emplace_back(preset.name);
-  add_name(app, "--preset", target, names, help);
+/// Numbers that commas separate.
+Flag numbers(const char* flag, std::vector<std::size_t>& target, const char* help) {
+  const auto read = [flag, &target](const std::string& given) {
+    std::istringstream list(given + ',');
+    for (std::string one; std::getline(list, one, ',');)
+      target.push_back(static_cast<std::size_t>(read_number(flag, one, {0, 999}, true)));
+  };
+  return {flag, Kind::text, "N,N,...", help, read};
+}
+
+// ---- rows of several commands ----
+
+Flag model(std::string& target) {
+  return path("run,--checkpoint", target,
+              "a checkpoint.safetensors, a run's folder: its last checkpoint, or that of a "
+              "pretrained model or of PEFT's adapters (needed)",
+              "FILE|DIR");
+}
+
+Flag base(std::string& target) {
+  return path("--base", target, "the model that adapters are for [where they say]", "FILE|DIR");
+}
+
+template <class T>
+Flag document_end(T& target, const char* usual) {
+  return text("--document-end", target,
+              fmt::format("a text, or id:N: positions after it see none before, and count from "
+                          "there; the first token after it is predicted from it; \"\": the text "
+                          "is one document [{}]",
+                          usual),
+              "TEXT|id:N");
+}
+
+Flag raw(bool& target) {
+  return boolean("--raw", target,
+                 "without the tokens that the tokenizer adds around a text, such as "
+                 "<|begin_of_text|>");
+}
+
+Flag out(std::string& target, const std::string& usual) {
+  return path("--out", target, fmt::format("the file that is written [{}]", usual));
+}
+
+Flag overwrite(bool& target) { return boolean("--overwrite", target, "replace an existing file"); }
+
+Flag seed(std::uint64_t& target) {
+  return number("--seed", target, {0, 0xFFFFFFFF},
+                fmt::format("of the random numbers [{}]", target));
+}
+
+/// Sets the number, too.
+Flag threads(std::size_t& target) {
+  const auto use = [&target](const std::string& given) {
+    const double n = read_number("--threads", given, {1, 1024}, true);
+    xgrad::set_num_threads(target =
+                               useful_threads("--threads " + given, static_cast<std::size_t>(n)));
+  };
+  return {"--threads", Kind::number, "N",
+          "threads, at most four a core; the numbers do not depend on them [all cores]", use};
+}
+
+Flag runs_folders(RunsOptions& options, const char* which) {
+  return text("runs", options.runs, which, "RUN");
 }
 
 // ---- the commands ----
 
-void add_recipe(CLI::App& app, Recipe& recipe) {
+/// The rows of a recipe's table (recipe.hpp) that are in a group.
+Group recipe_flags(Recipe& recipe, const char* title) {
   const Recipe& nano = presets.front().recipe;
+  Group group{title, {}};
   for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
+    if (field.group != std::string_view(title))
+      return;
     std::string usual = fmt::format("{}", nano.*member);
     for (const Preset& preset : presets)
       if (const T its = preset.recipe.*member; its != nano.*member)
         usual += fmt::format(", {}: {}", preset.name, its);
-    for (const auto& [flag, follows] :
-         {std::pair<std::string_view, const char*>("--min-lr", "a tenth of --learning-rate"),
-          {"--lr-decay-iters", "--max-iters"},
-          {"--warmup-iters", "a twentieth of --max-iters, at most 100; micro: 0"}})
-      if (field.flag == flag)
-        usual = follows;
+    if (field.follows[0] != 0)
+      usual = field.follows;
     const std::string help = fmt::format("{} [{}]", field.help, usual);
-    app.option_defaults()->group(field.group);
     if constexpr (std::is_same_v<T, bool>)
-      add_bool(app, field.flag, recipe.*member, help);
+      group.flags.push_back(boolean(field.flag, recipe.*member, help));
     else
-      add_number(app, field.flag, recipe.*member, field.range, help);
+      group.flags.push_back(number(field.flag, recipe.*member, field.range, help));
   });
+  return group;
 }
 
-void add_train(CLI::App& app, TrainOptions& train) {
-  app.option_defaults()->group("What and where");
-  add_path(app, "--data", train.data,
-           "any UTF-8 text; -: standard input [scenes that the program invents itself; "
-           "micro: names]");
-  add_path(app, "--val-data", train.val_data,
-           "another text to validate on [the last tenth of --data]");
-  add_document_end(app, train.document_end, "\"\"");
-  add_path(app, "--out", train.out, "folder for the run [runs/000, runs/001, ...]", "DIR");
-  add_preset(app, train.preset, "a recipe, which other flags change: nano, baby or micro [nano]");
-  add_seed(app, train.seed);
-  add_threads(app, train.threads);
-  add_bool(app, "--dry-run", train.dry_run,
-           "print what a run would train, and its time; write nothing");
-  add_bool(app, "--overfit-one-batch", train.overfit_one_batch,
-           "check whether the model can learn one batch by heart; write nothing");
-  add_bool(app, "--profile", train.profile,
-           "print where ten steps spend their time; and DIR/trace.json");
-  add_bool(app, "-q,--quiet", train.quiet, "results, warnings and errors only");
-  app.option_defaults()->group("Saving and going on");
-  add_flag(app, "--resume", "[DIR|FILE|auto]",
-           "resume a run; auto: the latest unfinished one, or with --out the one there, if any",
-           [&train](const std::string& given) { train.resume = given; })
-      ->expected(0, 1);
-  add_path(app, "--init-from", train.init_from,
-           "begin a new run with the weights of a checkpoint, of a pretrained model's folder, of "
-           "a safetensors file with nanoGPT's names, as export writes it, or with PEFT's adapters",
-           "FILE|DIR");
-  add_base(app, train.base);
-  add_number(app, "--lora-rank", train.lora_rank, {1, 65536},
-             "train adapters of this rank (LoRA) to its weights; checkpoints hold only these");
-  add_number(app, "--lora-alpha", train.lora_alpha, {1e-9, 1e9},
-             "they are scaled by alpha / rank [--lora-rank]");
-  app.add_option("--lora-targets", train.lora_targets,
-                 "which layers get them, as PEFT's target_modules [all-linear: all of the blocks]")
-      ->type_name("NAME,NAME,...");
+std::vector<Group> train_flags(TrainOptions& train) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets)
+    names.emplace_back(preset.name);
+  std::vector<Group> groups{
+      {"What and where",
+       {path("--data", train.data,
+             "any UTF-8 text; -: standard input [scenes that the program invents itself; "
+             "micro: names]"),
+        path("--val-data", train.val_data,
+             "another text to validate on [the last tenth of --data]"),
+        document_end(train.document_end, "\"\""),
+        path("--out", train.out, "folder for the run [runs/000, runs/001, ...]", "DIR"),
+        name("--preset", train.preset, names,
+             "a recipe, which other flags change: nano, baby or micro [nano]"),
+        seed(train.seed), threads(train.threads),
+        boolean("--dry-run", train.dry_run,
+                "print what a run would train, and its time; write nothing"),
+        boolean("--overfit-one-batch", train.overfit_one_batch,
+                "check whether the model can learn one batch by heart; write nothing"),
+        boolean("--profile", train.profile,
+                "print where ten steps spend their time; and DIR/trace.json"),
+        boolean("-q,--quiet", train.quiet, "results, warnings and errors only")}},
+      {"Saving and going on",
+       {text("--resume", train.resume,
+             "resume a run; auto: the latest unfinished one, or with --out the one there, if any",
+             "[DIR|FILE|auto]"),
+        path("--init-from", train.init_from,
+             "begin a new run with the weights of a checkpoint, of a pretrained model's folder, "
+             "of a safetensors file with nanoGPT's names, as export writes it, or with PEFT's "
+             "adapters",
+             "FILE|DIR"),
+        base(train.base),
+        number("--lora-rank", train.lora_rank, {1, 65536},
+               "train adapters of this rank (LoRA) to its weights; checkpoints hold only these"),
+        number("--lora-alpha", train.lora_alpha, {1e-9, 1e9},
+               "they are scaled by alpha / rank [--lora-rank]"),
+        text("--lora-targets", train.lora_targets,
+             "which layers get them, as PEFT's target_modules [all-linear: all of the blocks]",
+             "NAME,NAME,...")}},
+      recipe_flags(train.recipe, "Model"),
+      recipe_flags(train.recipe, "Training"),
+      recipe_flags(train.recipe, "Evaluation")};
+  std::vector<Flag>& saving = groups[1].flags;
+  saving.front().alone = true;
   for (const Count& count : counts)
-    add_number(app, count.flag, train.*count.member, {count.least, many}, count.help);
-  app.add_option("--sample-prompt", train.sample_prompt,
-                 "the text that samples continue [a newline, or the tokenizer's first tokens]");
-  add_recipe(app, train.recipe);
-  app.option_defaults()->group("Model");
-  add_name(app, "--tokens", train.tokens, {"characters", "bpe"},
-           "bpe: pairs of bytes that come often become one token [characters]");
-  add_number(app, "--vocab-size", train.vocab_size, vocab_sizes,
-             fmt::format("tokens that bpe learns from the training split [{}]", usual_vocab_size));
+    saving.push_back(number(count.flag, train.*count.member, {count.least, many}, count.help));
+  saving.push_back(
+      text("--sample-prompt", train.sample_prompt,
+           "the text that samples continue [a newline, or the tokenizer's first tokens]"));
+  std::vector<Flag>& sizes = groups[2].flags;
+  sizes.push_back(name("--tokens", train.tokens, {"characters", "bpe"},
+                       "bpe: pairs of bytes that come often become one token [characters]"));
+  sizes.push_back(
+      number("--vocab-size", train.vocab_size, vocab_sizes,
+             fmt::format("tokens that bpe learns from the training split [{}]", usual_vocab_size)));
+  return groups;
+}
+
+std::vector<Group> eval_flags(EvalOptions& options) {
+  return {{"",
+           {model(options.checkpoint), base(options.base),
+            path("--data", options.data,
+                 "any UTF-8 text; -: standard input [the model's training text]"),
+            name("--split", options.split, {"train", "val", "all"},
+                 "the part of it [all of --data, or without it val]"),
+            document_end(options.document_end, "as in training"), raw(options.raw),
+            number("--block-size", options.block_size, {1, many},
+                   "the loss is the mean over whole blocks of this length, side by side [as in "
+                   "training; of --data, with a pretrained model or what was made of one, as long "
+                   "as it can, up to 1024]"),
+            threads(options.threads)}}};
+}
+
+std::vector<Group> sample_flags(SampleOptions& options) {
+  auto& drawing = options.drawing;
+  return {
+      {"", {model(options.checkpoint), base(options.base)}},
+      {"What it continues, and how far",
+       {text("--prompt", options.prompts,
+             "the text to continue; given several times: several, together [a newline, or the "
+             "tokenizer's first tokens]"),
+        path("--file", options.file, "a file with the prompt; -: standard input"), raw(options.raw),
+        number("--tokens", options.tokens, {0, many},
+               fmt::format("characters or tokens that it adds, at most [{}]", options.tokens)),
+        number("--num-samples", options.num_samples, {1, many}, "samples, one after another [1]"),
+        text("--stop", options.stop, "end where it has written this"),
+        boolean("--ignore-eos", options.ignore_eos, "continue after the model's end of text"),
+        boolean("--special-tokens", options.special_tokens,
+                "print special tokens, such as <|endoftext|>, too")}},
+      {"How it draws, in this order; generation_config.json has defaults",
+       {number("--repetition-penalty", options.repetition_penalty, {1e-6, 1e6},
+               "above 1: what has occurred becomes less likely [1]"),
+        number("--no-repeat-ngram", options.no_repeat_ngram, {1, many},
+               "no N characters or tokens occur twice"),
+        number("--temperature", drawing.temperature, {0, 100},
+               fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature)),
+        number("--top-k", drawing.top_k, {1, many}, "draw among the k likeliest [all]"),
+        number("--top-p", drawing.top_p, {1e-9, 1},
+               "draw among the likeliest that have this probability together [1: all]"),
+        number("--min-p", drawing.min_p, {0, 1},
+               "draw among those at least this many times as likely as the likeliest [0]")}},
+      {"Options", {seed(options.seed), threads(options.threads)}}};
+}
+
+std::vector<Group> explain_flags(ExplainOptions& options) {
+  options.out = "explain.html";
+  return {
+      {"",
+       {model(options.checkpoint), base(options.base),
+        text("--prompt", options.prompt, "the text that the model reads [a part of its text]"),
+        raw(options.raw), out(options.out, options.out), overwrite(options.overwrite),
+        threads(options.threads),
+        path("--data", options.data, "read its beginning instead [the model's validation text]"),
+        number("--length", options.length, {2, many},
+               "characters or tokens of the text [64, or as many as the model can]"),
+        numbers("--layers", options.layers, "which layers [all]"),
+        numbers("--heads", options.heads, "which heads of each layer [all]"),
+        number("--position", options.position, {0, many},
+               "the place that is looked at first [that of the largest |A dL/dA|]"),
+        number("--max-mb", options.max_mb, {0.001, 1000},
+               fmt::format("the largest page that is written [{}]", options.max_mb))}}};
+}
+
+std::vector<Group> graph_flags(GraphOptions& options) {
+  return {{"",
+           {model(options.checkpoint), base(options.base),
+            text("--prompt", options.prompt,
+                 "the text of the loss, a few characters [the model's own text]"),
+            raw(options.raw), out(options.out, "graph.html; dot and text: standard output"),
+            overwrite(options.overwrite), threads(options.threads),
+            name("--format", options.format, {"html", "dot", "text"},
+                 "html: a page; dot: a graph for Graphviz; text: tables [html]"),
+            boolean("--decompose", options.decompose,
+                    "fused ops as the ops that they fuse: attention with its scores"),
+            number("--max-nodes", options.max_nodes, {1, many},
+                   fmt::format("refuse a larger graph [{}]", options.max_nodes))}}};
+}
+
+std::vector<Group> export_flags(ExportOptions& options) {
+  return {{"",
+           {model(options.checkpoint), base(options.base),
+            out(options.out, options.out + "; DIR/: a folder as transformers reads it"),
+            overwrite(options.overwrite),
+            boolean("--adapters", options.adapters,
+                    "the adapters alone, as PEFT reads them, to --out DIR/")}}};
+}
+
+std::vector<Group> report_flags(RunsOptions& options) {
+  return {{"", {overwrite(options.overwrite), runs_folders(options, "the folder of each run")}}};
+}
+
+std::vector<Group> compare_flags(RunsOptions& options) {
+  return {{"",
+           {out(options.out, "no page; FILE.html: all curves; FILE.svg: the losses"),
+            overwrite(options.overwrite),
+            runs_folders(options, "the folder of each run, or its metrics.jsonl")}}};
 }
 
 int run_train(TrainOptions& train, Ranks& ranks, const std::string& called) {
@@ -442,122 +565,52 @@ int run_train(TrainOptions& train, Ranks& ranks, const std::string& called) {
   return program::train(train, ranks);
 }
 
-void add_eval(CLI::App& app, EvalOptions& options) {
-  add_checkpoint(app, options.checkpoint, options.base);
-  add_path(app, "--data", options.data,
-           "any UTF-8 text; -: standard input [the model's training text]");
-  add_name(app, "--split", options.split, {"train", "val", "all"},
-           "the part of it [all of --data, or without it val]");
-  add_document_end(app, options.document_end, "as in training");
-  add_raw(app, options.raw);
-  add_number(app, "--block-size", options.block_size, {1, many},
-             "the loss is the mean over whole blocks of this length, side by side [as in training; "
-             "of --data, with a pretrained model or what was made of one, as long as it can, up to "
-             "1024]");
-  add_threads(app, options.threads);
-}
-
-void add_sample(CLI::App& app, SampleOptions& options) {
-  auto& drawing = options.drawing;
-  add_checkpoint(app, options.checkpoint, options.base);
-  app.option_defaults()->group("What it continues, and how far");
-  app.add_option("--prompt", options.prompts,
-                 "the text to continue; given several times: several, together [a newline, or the "
-                 "tokenizer's first tokens]")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  add_path(app, "--file", options.file, "a file with the prompt; -: standard input");
-  add_raw(app, options.raw);
-  add_number(app, "--tokens", options.tokens, {0, many},
-             fmt::format("characters or tokens that it adds, at most [{}]", options.tokens));
-  add_number(app, "--num-samples", options.num_samples, {1, many},
-             "samples, one after another [1]");
-  app.add_option("--stop", options.stop, "end where it has written this");
-  add_bool(app, "--ignore-eos", options.ignore_eos, "continue after the model's end of text");
-  add_bool(app, "--special-tokens", options.special_tokens,
-           "print special tokens, such as <|endoftext|>, too");
-  app.option_defaults()->group("How it draws, in this order; generation_config.json has defaults");
-  add_number(app, "--repetition-penalty", options.repetition_penalty, {1e-6, 1e6},
-             "above 1: what has occurred becomes less likely [1]");
-  add_number(app, "--no-repeat-ngram", options.no_repeat_ngram, {1, many},
-             "no N characters or tokens occur twice");
-  add_number(app, "--temperature", drawing.temperature, {0, 100},
-             fmt::format("0: always the likeliest; higher: wilder [{}]", drawing.temperature));
-  add_number(app, "--top-k", drawing.top_k, {1, many}, "draw among the k likeliest [all]");
-  add_number(app, "--top-p", drawing.top_p, {1e-9, 1},
-             "draw among the likeliest that have this probability together [1: all]");
-  add_number(app, "--min-p", drawing.min_p, {0, 1},
-             "draw among those at least this many times as likely as the likeliest [0]");
-  app.option_defaults()->group("Options");
-  add_seed(app, options.seed);
-  add_threads(app, options.threads);
-}
-
-void add_page_flags(CLI::App& app, PageOptions& options, const char* read, const char* out) {
-  add_flag(app, "--prompt", "TEXT", read,
-           [&options](const std::string& given) { options.prompt = given; });
-  add_raw(app, options.raw);
-  add_out(app, options.out, options.overwrite, out);
-  add_threads(app, options.threads);
-}
-
-void add_explain(CLI::App& app, ExplainOptions& options) {
-  options.out = "explain.html";
-  add_checkpoint(app, options.checkpoint, options.base);
-  add_page_flags(app, options, "the text that the model reads [a part of its text]",
-                 "explain.html");
-  add_path(app, "--data", options.data, "read its beginning instead [the model's validation text]");
-  add_number(app, "--length", options.length, {2, many},
-             "characters or tokens of the text [64, or as many as the model can]");
-  const auto add_list = [&](const char* flag, std::vector<std::size_t>& list, const char* help) {
-    const auto read = [flag, &list](const std::string& given) {
-      std::istringstream numbers(given + ',');
-      for (std::string number; std::getline(numbers, number, ',');)
-        list.push_back(static_cast<std::size_t>(read_number(flag, number, {0, 999}, true)));
-    };
-    add_flag(app, flag, "N,N,...", help, read);
+void add(CLI::App& app, const std::string& group, const Flag& flag) {
+  const bool several = flag.kind == Kind::texts;
+  const auto each = [read = flag.read](const std::vector<std::string>& given) {
+    std::ranges::for_each(given, read);
   };
-  add_list("--layers", options.layers, "which layers [all]");
-  add_list("--heads", options.heads, "which heads of each layer [all]");
-  add_number(app, "--position", options.position, {0, many},
-             "the place that is looked at first [that of the largest |A dL/dA|]");
-  add_number(app, "--max-mb", options.max_mb, {0.001, 1000},
-             fmt::format("the largest page that is written [{}]", options.max_mb));
+  CLI::Option* const option =
+      several ? app.add_option_function<std::vector<std::string>>(flag.names, each, flag.help)
+              : app.add_option_function<std::string>(flag.names, flag.read, flag.help);
+  option->type_name(flag.type);
+  if (!group.empty())
+    option->group(group);
+  if (flag.kind == Kind::boolean)
+    option->default_str("true");  // alone
+  if (flag.alone)
+    option->expected(0, 1);
+  else if (several && flag.names[0] == '-')
+    option->allow_extra_args(false);
+  else if (several)
+    option->required();
 }
 
-void add_graph(CLI::App& app, GraphOptions& options) {
-  add_checkpoint(app, options.checkpoint, options.base);
-  add_page_flags(app, options, "the text of the loss, a few characters [the model's own text]",
-                 "graph.html; dot and text: standard output");
-  add_name(app, "--format", options.format, {"html", "dot", "text"},
-           "html: a page; dot: a graph for Graphviz; text: tables [html]");
-  add_bool(app, "--decompose", options.decompose,
-           "fused ops as the ops that they fuse: attention with its scores");
-  add_number(app, "--max-nodes", options.max_nodes, {1, many},
-             fmt::format("refuse a larger graph [{}]", options.max_nodes));
-}
-
-void add_export(CLI::App& app, ExportOptions& options) {
-  add_checkpoint(app, options.checkpoint, options.base);
-  add_out(app, options.out, options.overwrite,
-          options.out + "; DIR/: a folder as transformers reads it");
-  add_bool(app, "--adapters", options.adapters,
-           "the adapters alone, as PEFT reads them, to --out DIR/");
-}
-
-void add_runs(CLI::App& app, RunsOptions& options, const char* which) {
-  app.add_option("runs", options.runs, which)->required()->type_name("RUN");
-}
-
-void add_report(CLI::App& app, RunsOptions& options) {
-  add_bool(app, "--overwrite", options.overwrite, "replace an existing file");
-  add_runs(app, options, "the folder of each run");
-}
-
-void add_compare(CLI::App& app, RunsOptions& options) {
-  add_out(app, options.out, options.overwrite,
-          "no page; FILE.html: all curves; FILE.svg: the losses");
-  add_runs(app, options, "the folder of each run, or its metrics.jsonl");
+/// A command that calls run(options), whose flags are those of groups(options).  The exit code is
+/// the result of run, or 0 if it has none.
+template <class Options, class Run>
+Command command_of(CLI::App& program, const char* name, const char* what,
+                   std::vector<Group> (*groups)(Options&), Run run) {
+  const auto options = std::make_shared<Options>();
+  const auto call = [options, run] {
+    if constexpr (std::is_void_v<decltype(run(*options))>)
+      return run(*options), 0;
+    else
+      return run(*options);
+  };
+  Command command{program.add_subcommand(name, what), call};
+  std::vector<Group> all = groups(*options);
+  all.push_back({"Configuration",
+                 {path("--config", config_file.path,
+                       "a JSON object with values of flags that are not given")}});
+  for (const Group& group : all)
+    for (const Flag& flag : group.flags) {
+      add(*command.app, group.title, flag);
+      command.kinds.emplace(flag.flag(), flag.kind);
+    }
+  if constexpr (requires { options->given; })
+    command.given = &options->given;
+  return command;
 }
 
 }  // namespace
@@ -580,26 +633,23 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
   program.footer(for_example(std::span(examples).first(4)) +
                  "\n\n'xgrad train --help' and so on list the flags.");
   const std::vector<Command> commands = {
-      command_of(program, "train", "train a model; it goes to a folder", add_train,
+      command_of(program, "train", "train a model; it goes to a folder", train_flags,
                  [&ranks, argv](TrainOptions& train) { return run_train(train, ranks, argv[0]); }),
-      command_of(program, "eval", "print a model's loss over a text", add_eval, evaluate),
-      command_of(program, "sample", "let a model write", add_sample, sample),
+      command_of(program, "eval", "print a model's loss over a text", eval_flags, evaluate),
+      command_of(program, "sample", "let a model write", sample_flags, sample),
       command_of(program, "explain",
-                 "write a page that shows a model's attention and its gradients", add_explain,
+                 "write a page that shows a model's attention and its gradients", explain_flags,
                  explain),
       command_of(program, "graph",
-                 "write a page that goes through a model's backward pass, step by step", add_graph,
-                 graph),
+                 "write a page that goes through a model's backward pass, step by step",
+                 graph_flags, graph),
       command_of(program, "export", "write a model's weights to a file that PyTorch users open",
-                 add_export, export_model),
-      command_of(program, "report", "write DIR/report.html from a run's files", add_report, report),
-      command_of(program, "compare", "compare runs in a table", add_compare, compare)};
+                 export_flags, export_model),
+      command_of(program, "report", "write DIR/report.html from a run's files", report_flags,
+                 report),
+      command_of(program, "compare", "compare runs in a table", compare_flags, compare)};
   for (const Command& command : commands)
     command.app->footer(for_example(examples, command.app->get_name() + " "));
-  for (const Command& command : commands)
-    add_path(*command.app, "--config", config_file.path,
-             "a JSON object with values of flags that are not given")
-        ->group("Configuration");
   config_file = {};
   program.require_subcommand(1);
   const auto name_command = [&] {
@@ -632,7 +682,7 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
   const auto command =
       std::ranges::find(commands, program.get_subcommands().front(), &Command::app);
   if (!config_file.path.empty())
-    apply_config(*command->app);
+    apply_config(*command);
   const CLI::Option* const threads = command->app->get_option_no_throw("--threads");
   if (const char* const text = std::getenv("OMP_NUM_THREADS");
       text != nullptr && threads != nullptr && threads->count() == 0)

@@ -78,16 +78,19 @@ struct Field {
   Range range;
   const char *help, *group;
   OnResume on_resume;
+  const char* follows;  ///< what its default depends on; empty: the preset alone
 
   template <class T>
   constexpr Field(const char* flag_, T Recipe::*member_, Range range_, const char* help_,
-                  const char* group_, OnResume on_resume_ = OnResume::recipe)
+                  const char* group_, OnResume on_resume_ = OnResume::recipe,
+                  const char* follows_ = "")
       : flag(flag_),
         member(member_),
         range(range_),
         help(help_),
         group(group_),
-        on_resume(on_resume_) {}
+        on_resume(on_resume_),
+        follows(follows_) {}
 };
 
 namespace table {
@@ -105,10 +108,12 @@ inline constexpr Field fields[] = {
     Field("--batch-size", &R::batch_size, {1, 65536}, "blocks in a batch", t),
     Field("--max-iters", &R::max_iters, {0, many}, "steps", t, nothing),
     Field("--learning-rate", &R::learning_rate, {0, 10}, "the highest", t, unless_given),
-    Field("--min-lr", &R::min_lr, {0, 10}, "where the learning rate ends", t, unless_given),
-    Field("--warmup-iters", &R::warmup_iters, {0, many}, "steps of its rise", t, unless_given),
+    Field("--min-lr", &R::min_lr, {0, 10}, "where the learning rate ends", t, unless_given,
+          "a tenth of --learning-rate"),
+    Field("--warmup-iters", &R::warmup_iters, {0, many}, "steps of its rise", t, unless_given,
+          "a twentieth of --max-iters, at most 100; micro: 0"),
     Field("--lr-decay-iters", &R::lr_decay_iters, {0, many}, "step at which it reaches --min-lr", t,
-          unless_given),
+          unless_given, "--max-iters"),
     Field("--gradient-accumulation-steps", &R::gradient_accumulation_steps, {1, 65536},
           "batches in a step", t),
     Field("--weight-decay", &R::weight_decay, {0, 10}, "of matrices", t),
@@ -130,14 +135,14 @@ void for_each_field(F&& f) {
 /// The command line of `train`.
 struct TrainOptions {
   std::string program = "xgrad";  ///< as it was called
-  std::string launcher = {};                 ///< the words before it, of several ranks
-  std::string data, val_data;   ///< empty: the embedded corpus, and the last tenth of `data`
-  std::string out;              ///< empty: a new folder under runs/
-  std::string init_from;        ///< a checkpoint; empty: random weights
-  std::string document_end;     ///< a text or an id; empty: the text is one document
-  std::string base;             ///< of adapters that are read; empty: as they say
-  std::size_t lora_rank = 0;    ///< of adapters beside its weights; 0: the weights are trained
-  double lora_alpha = 0;        ///< 0: as the rank
+  std::string launcher = {};      ///< the words before it, of several ranks
+  std::string data, val_data;     ///< empty: the embedded corpus, and the last tenth of `data`
+  std::string out;                ///< empty: a new folder under runs/
+  std::string init_from;          ///< a checkpoint; empty: random weights
+  std::string document_end;       ///< a text or an id; empty: the text is one document
+  std::string base;               ///< of adapters that are read; empty: as they say
+  std::size_t lora_rank = 0;      ///< of adapters beside its weights; 0: the weights are trained
+  double lora_alpha = 0;          ///< 0: as the rank
   std::string lora_targets = "all-linear";
   std::string preset = "nano";
   Recipe recipe;
