@@ -369,10 +369,6 @@ Flag threads(std::size_t& target) {
           "threads, at most four a core; the numbers do not depend on them [all cores]", use};
 }
 
-Flag runs_folders(RunsOptions& options, const char* which) {
-  return text("runs", options.runs, which, "RUN");
-}
-
 // ---- the commands ----
 
 /// The rows of a recipe's table (recipe.hpp) that are in a group.
@@ -546,14 +542,16 @@ std::vector<Group> export_flags(ExportOptions& options) {
 }
 
 std::vector<Group> report_flags(RunsOptions& options) {
-  return {{"", {overwrite(options.overwrite), runs_folders(options, "the folder of each run")}}};
+  return {{"",
+           {overwrite(options.overwrite),
+            text("runs", options.runs, "the folder of each run", "RUN")}}};
 }
 
 std::vector<Group> compare_flags(RunsOptions& options) {
   return {{"",
            {out(options.out, "no page; FILE.html: all curves; FILE.svg: the losses"),
             overwrite(options.overwrite),
-            runs_folders(options, "the folder of each run, or its metrics.jsonl")}}};
+            text("runs", options.runs, "the folder of each run, or its metrics.jsonl", "RUN")}}};
 }
 
 int run_train(TrainOptions& train, Ranks& ranks, const std::string& called) {

@@ -47,7 +47,6 @@ void report(const RunsOptions& options) {
   }
 }
 
-/// Draws the losses as one picture.
 static void draw(const std::vector<runs::Run>& all, const std::string& out) {
   const runs::Curves curves = runs::loss_curves(all);
   check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");

@@ -70,12 +70,6 @@ std::vector<std::int64_t> encode_prompt(const std::string& what, const std::stri
   return newline ? encode(what, "\n", vocabulary) : std::vector<std::int64_t>{0};
 }
 
-xgrad::Indices as_row(std::span<const std::int64_t> ids) {
-  auto list = xgrad::empty_array<std::int64_t>(xgrad::Shape{1, ids.size()});
-  std::ranges::copy(ids, list.data());
-  return xgrad::Indices(std::move(list));
-}
-
 /// Prompts as one batch, with 0 on the left of shorter ones: `padding` of them.
 static xgrad::Indices as_batch(const std::vector<std::vector<std::int64_t>>& prompts,
                                std::vector<xgrad::Size>& padding) {
@@ -90,6 +84,11 @@ static xgrad::Indices as_batch(const std::vector<std::vector<std::int64_t>>& pro
     to = std::ranges::copy(ids, to).out;
   }
   return xgrad::Indices(std::move(batch));
+}
+
+xgrad::Indices as_row(std::span<const std::int64_t> ids) {
+  std::vector<xgrad::Size> none;
+  return as_batch({{ids.begin(), ids.end()}}, none);
 }
 
 void print_samples(const xgrad::lm::GPT& model, const Vocabulary& vocabulary,

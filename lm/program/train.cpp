@@ -304,7 +304,6 @@ class Trainer {
       progress_.line(fmt::format("{}: saved in {}", after(steps_), run_dir_.checkpoint()));
   }
 
-  /// Writes the report, if steps were made.
   void report() {
     const std::string why = writes_ && steps_ > 0 ? write_report(run_dir_.path()) : "";
     if (!why.empty())
