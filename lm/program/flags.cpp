@@ -334,9 +334,9 @@ Flag base(std::string& target) {
 template <class T>
 Flag document_end(T& target, const char* usual) {
   return text("--document-end", target,
-              fmt::format("a text, or id:N: positions after it see none before, and count from "
-                          "there; the first token after it is predicted from it; \"\": the text "
-                          "is one document [{}]",
+              fmt::format("a text, or id:N (with byte pairs a number is always an id): positions "
+                          "after it see none before, and count from there; the first token after "
+                          "it is predicted from it; \"\": the text is one document [{}]",
                           usual),
               "TEXT|id:N");
 }
