@@ -1,24 +1,25 @@
-add_compile_options($<$<CONFIG:Release>:-O1>)  # the work is done in the library
+# The program `xgrad` (lm/program).
 # The folders of runs, for report and compare.
-file(GLOB runs_sources CONFIGURE_DEPENDS runs/*.cpp)
+file(GLOB runs_sources CONFIGURE_DEPENDS lm/program/runs/*.cpp)
 add_library(runs STATIC ${runs_sources})
 target_link_libraries(runs PUBLIC xgrad::xgrad PRIVATE fmt::fmt xgrad_flags)
 # All but main() is a library, because it is fuzzed as well (tests/fuzz).
-file(GLOB program_sources CONFIGURE_DEPENDS *.cpp)
+file(GLOB program_sources CONFIGURE_DEPENDS lm/program/*.cpp)
 list(FILTER program_sources EXCLUDE REGEX "/main.cpp$")
 add_library(program_parts STATIC ${program_sources})
-add_executable(xgrad_program main.cpp)
+add_executable(xgrad_program lm/program/main.cpp)
 target_link_libraries(xgrad_program PRIVATE program_parts)
 foreach(target program_parts xgrad_program)
   target_link_libraries(${target} PRIVATE xgrad::xgrad runs CLI11::CLI11 fmt::fmt xgrad_flags)
 endforeach()
 foreach(target runs program_parts xgrad_program)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)  # the work is done in the library
   target_precompile_headers(${target} REUSE_FROM xgrad_check)
 endforeach()
 xgrad_together(runs)
 xgrad_together(program_parts)
 # Every build looks up the commit, and compiles one small file again if it has changed.
-set(commit ${CMAKE_CURRENT_BINARY_DIR}/build.cpp)
+set(commit ${CMAKE_CURRENT_BINARY_DIR}/program_build.cpp)
 add_custom_target(program_commit BYPRODUCTS ${commit} VERBATIM
                   COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DVERSION=${PROJECT_VERSION} -DOUTPUT=${commit}
                           -P ${PROJECT_SOURCE_DIR}/cmake/XgradCommit.cmake)
