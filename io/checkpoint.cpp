@@ -161,46 +161,16 @@ Names parameter_names(const nn::StateDict& named, const optim::Optimizer& optimi
   return result;
 }
 
-/// "state.0.exp_avg" for "optimizer.exp_avg.h.0.weight".
-std::string state_name(const Places& parameters, std::string_view file_name,
-                       const std::string& path) {
+/// Adds "optimizer.exp_avg.h.0.weight" to the state of its parameter.
+void add_tensor(Checkpoint& checkpoint, const Places& parameters, std::string_view file_name,
+                const Tensor& x) {
   const std::string_view rest = file_name.substr(optimizer_prefix.size());
   const std::size_t dot = std::min(rest.find('.'), rest.size());
   const auto at = parameters.find(rest.substr(std::min(dot + 1, rest.size())));
   if (dot == rest.size() || at == parameters.end())
-    fail<FileError>("{}: tensor '{}' belongs to no parameter of the optimizer", path, file_name);
-  return fmt::format("{}{}.{}", state_prefix, at->second, rest.substr(0, dot));
-}
-
-/// The options of a group of parameters, and its range.
-struct Group {
-  std::map<std::string, double> options;
-  std::size_t begin = 0, end = 0;  ///< in the optimizer's order
-};
-
-std::vector<Group> groups_of(const optim::OptimizerState& state, std::size_t parameters) {
-  std::vector<Group> groups;
-  for (const auto& [name, number] : state.numbers) {
-    const auto of_group = numbered(name, groups_prefix, parameters + state.numbers.size());
-    if (!of_group)
-      continue;
-    groups.resize(std::max(groups.size(), of_group->index + 1));
-    groups[of_group->index].options.emplace(of_group->rest, number);
-  }
-  std::size_t begin = 0;
-  for (Group& group : groups) {
-    const auto size = group.options.extract("params");
-    const double n = size.empty() ? -1 : size.mapped();
-    check<ValueError>(n >= 0 && n <= static_cast<double>(parameters - begin),
-                      "its groups do not hold its {}",
-                      counted(parameters, "parameter", "parameters"));
-    group.begin = begin;
-    begin += static_cast<std::size_t>(n);
-    group.end = begin;
-  }
-  check<ValueError>(begin == parameters, "its groups do not hold its {}",
-                    counted(parameters, "parameter", "parameters"));
-  return groups;
+    fail<FileError>("{}: tensor '{}' belongs to no parameter of the optimizer", checkpoint.path,
+                    file_name);
+  checkpoint.optimizer.parameters[at->second].tensors.emplace_back(rest.substr(0, dot), x);
 }
 
 std::string only_in(const char* what, const Places& names, const Places& without) {
@@ -222,39 +192,29 @@ optim::OptimizerState arranged(const Checkpoint& checkpoint, const optim::Optimi
       only_in("trained only by this one", places, stored_places);
   check<ValueError>(differences.empty(), "its optimizer trained other parameters:{}", differences);
 
-  optim::OptimizerState result;
-  const auto renamed = [&](const std::string& name) {
-    const auto of = numbered(name, state_prefix, stored.size());
-    return of ? fmt::format("{}{}.{}", state_prefix, places.at(stored[of->index]), of->rest) : name;
-  };
-  for (const auto& [name, x] : checkpoint.optimizer.tensors)
-    result.tensors.emplace_back(renamed(name), x);
-  for (const auto& [name, number] : checkpoint.optimizer.numbers)
-    if (!name.starts_with(groups_prefix))
-      result.numbers.emplace_back(renamed(name), number);
-
-  const std::vector<Group> before = groups_of(checkpoint.optimizer, stored.size());
-  std::vector<Group> now = groups_of(optimizer.state_dict(), names.size());
-  for (std::size_t g = 0; g < now.size(); ++g) {
-    for (std::size_t i = now[g].begin; i < now[g].end; ++i) {
+  const optim::OptimizerState& before = checkpoint.optimizer;
+  std::vector<std::size_t> group_of;  // of each stored parameter
+  for (std::size_t g = 0; g < before.groups.size(); ++g)
+    group_of.insert(group_of.end(), before.groups[g].params, g);
+  optim::OptimizerState result = optimizer.state_dict();
+  std::size_t i = 0;
+  for (optim::OptimizerState::Group& group : result.groups)
+    for (const std::size_t begin = i; i < begin + group.params; ++i) {
       const std::size_t at = stored_places.at(names[i]);
-      const auto& options = std::ranges::upper_bound(before, at, {}, &Group::end)->options;
-      if (i == now[g].begin)
-        now[g].options = options;
-      for (const auto& [option, value] : options)
-        if (const double first = now[g].options[option]; first != value)
-          fail<ValueError>(
-              "one group of this optimizer holds {}, trained with {} {}, and {}, trained with {}; "
-              "give each a group of its own{}",
-              names[now[g].begin], option, first, names[i], value,
-              option == "weight_decay" ? ", as decay_matrices(nn::parameters(model), options) does"
-                                       : "");
+      result.parameters[i] = before.parameters[at];
+      const auto& options = before.groups[group_of.at(at)].options;
+      if (i == begin)
+        group.options = options;
+      const auto [first, own] = std::ranges::mismatch(group.options, options);
+      if (first != group.options.end() && own != options.end())
+        fail<ValueError>(
+            "one group of this optimizer holds {}, trained with {} {}, and {}, trained with {}; "
+            "give each a group of its own{}",
+            names[begin], own->first, first->second, names[i], own->second,
+            own->first == "weight_decay"
+                ? ", as decay_matrices(nn::parameters(model), options) does"
+                : "");
     }
-    const std::string prefix = fmt::format("{}{}.", groups_prefix, g);
-    for (const auto& [option, value] : now[g].options)
-      result.numbers.emplace_back(prefix + option, value);
-    result.numbers.emplace_back(prefix + "params", now[g].end - now[g].begin);
-  }
   return result;
 }
 
@@ -303,12 +263,33 @@ void read_optimizer(const Metadata& metadata, Checkpoint& checkpoint) {
       metadata.refuse(key, "has a parameter's name that is not a string");
     checkpoint.parameters.push_back(*name);
   }
+  auto& [states, groups] = checkpoint.optimizer;
+  const std::size_t n = parameters->size();
+  states.resize(n);
   for (const auto& [name, value] : *numbers) {
     const std::optional<double> number = value.number();
+    const auto of_state = numbered(name, state_prefix, n),
+               of_group = numbered(name, groups_prefix, numbers->size());
     if (!number)
       metadata.refuse(key, "has a number that is not one");
-    checkpoint.optimizer.numbers.emplace_back(name, *number);
+    if (of_state && of_state->rest == "step") {
+      states[of_state->index].step = number;
+      continue;
+    }
+    if (!of_group)
+      metadata.refuse(key, "has a number of no parameter and of no group");
+    groups.resize(std::max(groups.size(), of_group->index + 1));
+    auto& [options, params] = groups[of_group->index];
+    if (of_group->rest != "params")
+      options.emplace_back(of_group->rest, *number);
+    else if (*number >= 0 && *number <= static_cast<double>(n))
+      params = static_cast<std::size_t>(*number);
   }
+  std::size_t held = 0;
+  for (const auto& group : groups)
+    held += group.params;
+  check<FileError>(held == n, "{}: its groups do not hold its {}", checkpoint.path,
+                   counted(n, "parameter", "parameters"));
 }
 
 void read_generators(const Metadata& metadata, Checkpoint& checkpoint) {
@@ -348,8 +329,7 @@ Checkpoint load_checkpoint(const std::string& path) {
   const Places parameters = places_of(checkpoint.parameters);
   for (const auto& [name, stored] : file.tensors()) {
     if (name.starts_with(optimizer_prefix))
-      checkpoint.optimizer.tensors.emplace_back(state_name(parameters, name, path),
-                                                file.tensor(name));
+      add_tensor(checkpoint, parameters, name, file.tensor(name));
     else
       checkpoint.model.emplace_back(name, file.tensor(name));
   }
@@ -372,19 +352,28 @@ void save_checkpoint(const std::string& path, const nn::detail::Members& model,
     file.tensors.emplace(name, x);
   }
   const optim::OptimizerState state = optimizer.state_dict();
-  for (const auto& [name, x] : state.tensors) {
-    const auto of = numbered(name, state_prefix, names.size());
-    check<ValueError>(of.has_value(), "save_checkpoint: the optimizer's '{}' is of no parameter",
-                      name);
-    file.tensors.emplace(fmt::format("{}{}.{}", optimizer_prefix, of->rest, names[of->index]), x);
+  JsonObject numbers;
+  const auto add = [&numbers](std::string_view prefix, std::size_t i, const std::string& name,
+                              double number) {
+    check<ValueError>(std::isfinite(number), "save_checkpoint: the optimizer's {}{}.{} is {}",
+                      prefix, i, name, number);
+    numbers.emplace_back(fmt::format("{}{}.{}", prefix, i, name), number);
+  };
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (const auto& [name, x] : state.parameters[i].tensors)
+      file.tensors.emplace(fmt::format("{}{}.{}", optimizer_prefix, name, names[i]), x);
+    if (state.parameters[i].step)
+      add(state_prefix, i, "step", *state.parameters[i].step);
+  }
+  for (std::size_t g = 0; g < state.groups.size(); ++g) {
+    for (const auto& [name, number] : state.groups[g].options)
+      add(groups_prefix, g, name, number);
+    add(groups_prefix, g, "params", static_cast<double>(state.groups[g].params));
   }
   JsonObject generators{{default_name, default_generator().state()}};
   check_generators("save_checkpoint", options.generators);
   for (const auto& [name, generator] : options.generators)
     generators.emplace_back(name, generator->state());
-  for (const auto& [name, number] : state.numbers)
-    check<ValueError>(std::isfinite(number), "save_checkpoint: the optimizer's {} is {}", name,
-                      number);
   const std::string user = format_json(options.user);
   try {
     parse_json(user, 0, deepest_user);  // or it could not be read again
@@ -395,9 +384,8 @@ void save_checkpoint(const std::string& path, const nn::detail::Members& model,
       {version_key, "2"},
       {"step", std::to_string(options.step)},
       {"generators", format_json(generators)},
-      {"optimizer",
-       format_json(JsonObject{{"numbers", JsonObject(state.numbers.begin(), state.numbers.end())},
-                              {"parameters", JsonArray(names.begin(), names.end())}})},
+      {"optimizer", format_json(JsonObject{{"numbers", std::move(numbers)},
+                                           {"parameters", JsonArray(names.begin(), names.end())}})},
       {"user", user}};
   save_safetensors(path, file);
 }

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
+#include <utility>
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
 #include "../autograd/ops.hpp"
@@ -150,52 +149,44 @@ void Optimizer::set_learning_rate(double lr) {
 // ---- saving and loading ----
 
 OptimizerState Optimizer::state_dict() const {
-  OptimizerState state;
+  OptimizerState result;
   for (const ParameterState& entry : states_) {
-    const std::string prefix = fmt::format("state.{}.", entry.param);
+    OptimizerState::Parameter& of = result.parameters.emplace_back();
+    const Tensor& p = params_[entry.param];
     std::size_t i = 0;
-    for (const std::string& name : state_names(entry.group, params_[entry.param]))
+    for (const std::string& name : state_names(entry.group, p))
       if (entry.steps == 0 && entry.state.empty())
         continue;
       else if (name == "step")
-        state.numbers.emplace_back(prefix + name, entry.steps);
+        of.step = static_cast<double>(entry.steps);
       else
-        state.tensors.emplace_back(prefix + name,
-                                   entry.state[i++].to(params_[entry.param].dtype()).detach());
+        of.tensors.emplace_back(name, entry.state[i++].to(p.dtype()).detach());
   }
   for (std::size_t group = 0; group < num_groups_; ++group) {
-    const std::string prefix = fmt::format("param_groups.{}.", group);
+    OptimizerState::Group& of = result.groups.emplace_back();
     for (const Option& option : options(group))
-      state.numbers.emplace_back(prefix + option.name, option.get());
-    state.numbers.emplace_back(prefix + "params",
-                               std::ranges::count(states_, group, &ParameterState::group));
+      of.options.emplace_back(option.name, option.get());
+    of.params = std::ranges::count(states_, group, &ParameterState::group);
   }
-  return state;
+  return result;
 }
 
 void Optimizer::load_state_dict(const OptimizerState& state) {
   std::vector<std::string> problems;
-  std::set<std::string> names;
-  std::map<std::string, Tensor> tensors(state.tensors.begin(), state.tensors.end());
-  std::map<std::string, double> numbers(state.numbers.begin(), state.numbers.end());
-  const auto note = [&](const std::string& name) {
-    if (!names.insert(name).second)
-      problems.push_back("given twice: " + name);
+  // Takes a value out of a list; entries left at the end were not expected.
+  const auto take = [&problems](auto& from, const std::string& prefix, const std::string& name) {
+    const auto at = std::ranges::find_if(from, [&](const auto& e) { return e.first == name; });
+    if (at == from.end()) {
+      problems.push_back("missing: " + prefix + name);
+      return decltype(at->second)();
+    }
+    auto value = at->second;
+    from.erase(at);
+    return value;
   };
-  for (const auto& [name, tensor] : state.tensors) {
-    note(name);
-    if (!tensor.defined())
-      problems.push_back("undefined: " + name);
-  }
-  for (const auto& [name, number] : state.numbers)
-    note(name);
-  // Removes an entry and returns it; entries left at the end were not expected.
-  const auto take = [&problems](auto& from, const std::string& name) {
-    auto node = from.extract(name);
-    if (!node.empty())
-      return std::move(node.mapped());
-    problems.push_back("missing: " + name);
-    return typename std::remove_reference_t<decltype(from)>::mapped_type();
+  const auto refuse_rest = [&problems](const auto& from, const std::string& prefix) {
+    for (const auto& [name, value] : from)
+      problems.push_back("unexpected: " + prefix + name);
   };
 
   std::vector<std::pair<Option, double>> before;
@@ -204,42 +195,52 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
       before.emplace_back(option, option.get());
   std::vector<ParameterState> states = states_;
   try {
-    for (std::size_t group = 0; group < num_groups_; ++group) {
+    for (std::size_t group = 0; group < std::max(num_groups_, state.groups.size()); ++group) {
       const std::string prefix = fmt::format("param_groups.{}.", group);
-      for (const Option& option : options(group))
-        option.set(take(numbers, prefix + option.name));
-      const auto own =
-          static_cast<double>(std::ranges::count(states, group, &ParameterState::group));
-      if (const double n = take(numbers, prefix + "params"); n != own)
-        problems.push_back(fmt::format("{}params is {} and the group has {}", prefix, n, own));
+      auto of = group < state.groups.size() ? state.groups[group] : OptimizerState::Group();
+      if (group < num_groups_) {
+        for (const Option& option : options(group))
+          option.set(take(of.options, prefix, option.name));
+        if (const auto own = std::ranges::count(states, group, &ParameterState::group);
+            std::cmp_not_equal(of.params, own))
+          problems.push_back(
+              fmt::format("{}params is {} and the group has {}", prefix, of.params, own));
+      }
+      refuse_rest(of.options, prefix);
     }
-    for (ParameterState& entry : states) {
-      const Tensor& p = params_[entry.param];
-      const std::string prefix = fmt::format("state.{}.", entry.param);
-      entry.steps = 0;
-      entry.state.clear();
-      const auto first = names.lower_bound(prefix);
-      if (first == names.end() || !first->starts_with(prefix))
-        continue;  // saved before its first step
-      entry.steps = 1;
-      for (const std::string& name : state_names(entry.group, p))
-        if (name == "step") {
-          const double steps = take(numbers, prefix + name);
-          if (!(steps >= 0 && steps < 1e15 && steps == std::floor(steps)))
-            problems.push_back(fmt::format("out of range: {}step is {}", prefix, steps));
-          else
-            entry.steps = static_cast<std::size_t>(steps);
-        } else if (const Tensor x = take(tensors, prefix + name); x.defined()) {
-          if (!state_fits(entry.group, name, x, p))
-            problems.push_back(fmt::format("wrong shape: {}{} is {} and the parameter {}", prefix,
-                                           name, to_string(x.shape()), to_string(p.shape())));
-          entry.state.push_back(x.detach().to(p.dtype()));
-        }
+    for (std::size_t i = 0; i < std::max(states.size(), state.parameters.size()); ++i) {
+      const std::string prefix = fmt::format("state.{}.", i);
+      auto of = i < state.parameters.size() ? state.parameters[i] : OptimizerState::Parameter();
+      for (const auto& [name, x] : of.tensors)
+        if (!x.defined())
+          problems.push_back("undefined: " + prefix + name);
+      if (i < states.size()) {
+        ParameterState& entry = states[i];
+        const Tensor& p = params_[entry.param];
+        const bool stepped = of.step || !of.tensors.empty();  // before it was saved
+        entry.steps = stepped ? 1 : 0;
+        entry.state.clear();
+        for (const std::string& name :
+             stepped ? state_names(entry.group, p) : std::vector<std::string>())
+          if (name != "step") {
+            const Tensor x = take(of.tensors, prefix, name);
+            if (x.defined() && !state_fits(entry.group, name, x, p))
+              problems.push_back(fmt::format("wrong shape: {}{} is {} and the parameter {}", prefix,
+                                             name, to_string(x.shape()), to_string(p.shape())));
+            entry.state.push_back(x.defined() ? x.detach().to(p.dtype()) : x);
+          } else if (!of.step) {
+            problems.push_back("missing: " + prefix + name);
+          } else if (const double n = *std::exchange(of.step, std::nullopt);
+                     n >= 0 && n < 1e15 && n == std::floor(n)) {
+            entry.steps = static_cast<std::size_t>(n);
+          } else {
+            problems.push_back(fmt::format("out of range: {}step is {}", prefix, n));
+          }
+      }
+      if (of.step)
+        problems.push_back("unexpected: " + prefix + "step");
+      refuse_rest(of.tensors, prefix);
     }
-    for (const auto& [name, tensor] : tensors)
-      problems.push_back("unexpected: " + name);
-    for (const auto& [name, number] : numbers)
-      problems.push_back("unexpected: " + name);
     if (!problems.empty())
       fail<ValueError>("{}: the state does not fit this optimizer\n  {}", name_,
                        listed(problems, "\n  "));

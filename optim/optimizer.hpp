@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -37,11 +38,19 @@ struct Parameter {
   std::size_t step;            ///< 1, 2, ...: counts steps in which it had a gradient
 };
 
-/// The state of an optimizer that a checkpoint needs, under PyTorch's names: "state.0.exp_avg"
-/// belongs to parameter 0, counted through the groups; "param_groups.0.lr" is an option.
+/// The state of an optimizer that a checkpoint needs, under PyTorch's names.  Messages name its
+/// parts "state.0.exp_avg" and "param_groups.0.lr".
 struct OptimizerState {
-  std::vector<std::pair<std::string, Tensor>> tensors;
-  std::vector<std::pair<std::string, double>> numbers;
+  struct Parameter {
+    std::optional<double> step = {};  ///< counts steps in which it had a gradient
+    std::vector<std::pair<std::string, Tensor>> tensors = {};  ///< "exp_avg"
+  };
+  struct Group {
+    std::vector<std::pair<std::string, double>> options = {};  ///< "lr"
+    std::size_t params = 0;                                    ///< their number
+  };
+  std::vector<Parameter> parameters;  ///< in the order of params(); empty before the first step
+  std::vector<Group> groups;
 };
 
 class Optimizer {

@@ -42,9 +42,13 @@ struct Trained {
     };
     add(nn::state_dict(net));
     const optim::OptimizerState state = optimizer.state_dict();
-    add(state.tensors);
-    for (const auto& [name, number] : state.numbers)
-      all += name + std::to_string(number);
+    for (const auto& [step, tensors] : state.parameters) {
+      add(tensors);
+      all += std::to_string(step.value_or(-1));
+    }
+    for (const auto& group : state.groups)
+      for (const auto& [name, number] : group.options)
+        all += name + std::to_string(number);
     return all;
   }
 };

@@ -31,10 +31,14 @@ struct State {
     const auto tensor = [](const auto& x, const auto& y) {
       return x.first == y.first && same_bits(x.second, y.second);
     };
+    const auto state = [&](const auto& x, const auto& y) {
+      return x.step == y.step && std::ranges::equal(x.tensors, y.tensors, tensor);
+    };
+    const auto group = [](const auto& x, const auto& y) { return x.options == y.options; };
     return std::ranges::equal(a.values, b.values, same_bits) &&
            std::ranges::equal(a.gradients, b.gradients, same_bits) &&
-           std::ranges::equal(a.optimizer.tensors, b.optimizer.tensors, tensor) &&
-           a.optimizer.numbers == b.optimizer.numbers;
+           std::ranges::equal(a.optimizer.parameters, b.optimizer.parameters, state) &&
+           std::ranges::equal(a.optimizer.groups, b.optimizer.groups, group);
   }
 };
 

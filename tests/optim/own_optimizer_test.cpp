@@ -47,8 +47,8 @@ TEST_CASE("an optimizer of one's own steps, saves and loads", "[optim][docs]") {
   step(optimizer, {4, -0.25, 0});
   CHECK(numbers(p) == std::vector<double>{0.5, -1.5, 3});
   const optim::OptimizerState state = optimizer.state_dict();
-  REQUIRE(state.tensors.size() == 1);
-  CHECK(state.tensors[0].first == "state.0.momentum_buffer");
+  REQUIRE(state.parameters.at(0).tensors.size() == 1);
+  CHECK(state.parameters[0].tensors[0].first == "momentum_buffer");
 
   SignSGD resumed({p}, {.lr = 7});
   resumed.load_state_dict(state);
@@ -94,13 +94,15 @@ TEST_CASE("an optimizer's state has the names and shapes that it says", "[optim]
     optimizer.step();
     return optimizer.state_dict();
   };
-  const optim::OptimizerState state = step({});
-  REQUIRE(state.tensors.size() == 1);
-  CHECK(state.tensors[0].first == "state.0.scale");
+  optim::OptimizerState state = step({});
+  REQUIRE(state.parameters.at(0).tensors.size() == 1);
+  CHECK(state.parameters[0].tensors[0].first == "scale");
+  CHECK(state.parameters.at(1).tensors.empty());
   Odd resumed({p, number});
   resumed.load_state_dict(state);
-  CHECK(resumed.state_dict().tensors[0].second.item() == 4);
-  CHECK_THROWS_WITH(resumed.load_state_dict({{{"state.0.scale", zeros(3)}}, state.numbers}),
+  CHECK(resumed.state_dict().parameters[0].tensors.at(0).second.item() == 4);
+  state.parameters[0].tensors[0].second = zeros(3);
+  CHECK_THROWS_WITH(resumed.load_state_dict(state),
                     ContainsSubstring("wrong shape: state.0.scale is (3,) and the parameter (3,)"));
 
   // Each of these would be saved but could never be restored.
