@@ -187,6 +187,12 @@ void AtomicFile::commit() {
   sync_folder(folder.empty() ? "." : folder.c_str());
 }
 
+void write_file(const std::string& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
 void check_output(const std::string& path, bool overwrite, const std::vector<std::string>& inputs) {
   struct stat there {
   }, input{};

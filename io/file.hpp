@@ -62,6 +62,9 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+/// Writes a whole file as an AtomicFile.
+void write_file(const std::string& path, std::string_view content);
+
 /// Call it before a long run that writes `path` at its end.  Checks that AtomicFile can write
 /// `path`, that no file exists there unless `overwrite`, and that it is none of the input files, by
 /// device and inode.  Throws FileError.  Skips inputs that are empty or do not exist.

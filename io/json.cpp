@@ -211,9 +211,7 @@ void write_chrome_trace(const std::string& path, std::span<const Profile::Event>
                               {"dur", e.end - e.begin},
                               {"pid", std::uint64_t{0}},
                               {"tid", std::uint64_t{e.thread}}});
-  AtomicFile file(path);
-  file.write(format_json(JsonObject{{"traceEvents", std::move(list)}}, InvalidUtf8::replaced));
-  file.commit();
+  write_file(path, format_json(JsonObject{{"traceEvents", std::move(list)}}, InvalidUtf8::replaced));
 }
 
 }  // namespace xgrad::io

@@ -539,9 +539,7 @@ std::optional<Characters> characters_of(const BytePairs& vocabulary) {
 }
 
 void write_tokenizer(const std::string& path, const BytePairs& vocabulary) {
-  AtomicFile file(path);
-  file.write(format_json(tokenizer_json(vocabulary), InvalidUtf8::refused, 2));
-  file.commit();
+  write_file(path, format_json(tokenizer_json(vocabulary), InvalidUtf8::refused, 2));
 }
 
 }  // namespace xgrad::lm

@@ -51,9 +51,7 @@ void check_page_name(const std::string& path) {
 
 void save(const std::string& path, const Page& page) {
   check_page_name(path);
-  io::AtomicFile file(path);
-  file.write(to_html(page));
-  file.commit();
+  io::write_file(path, to_html(page));
 }
 
 }  // namespace xgrad::viz

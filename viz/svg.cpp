@@ -94,9 +94,7 @@ std::string Svg::str() const {
 void save_svg(const std::string& path, std::string_view svg) {
   check<ValueError>(path.ends_with(".svg"), "{}: pictures are SVG; use a name that ends in .svg",
                     path);
-  io::AtomicFile file(path);
-  file.write(svg);
-  file.commit();
+  io::write_file(path, svg);
 }
 
 }  // namespace xgrad::viz

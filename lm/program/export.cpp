@@ -62,10 +62,9 @@ void export_folder(const ExportOptions& options) {
       fail<FileError>("{}: of another model, and this one has none: name another folder",
                       (folder / name).string());
   xgrad::lm::save_pretrained(folder.string(), trained.model, options.overwrite, metadata);
-  xgrad::io::AtomicFile file((folder / "tokenizer.json").string());
-  file.write(xgrad::io::format_json(trained.info.vocabulary.tokenizer_json(),
-                                    xgrad::io::InvalidUtf8::refused, 2));
-  file.commit();
+  xgrad::io::write_file((folder / "tokenizer.json").string(),
+                        xgrad::io::format_json(trained.info.vocabulary.tokenizer_json(),
+                                               xgrad::io::InvalidUtf8::refused, 2));
   say(fmt::format("{}: {}\n", options.out, written));
   const auto tensors = xgrad::lm::pretrained_tensors(trained.model.config);
   if (std::ranges::any_of(tensors, &xgrad::lm::PretrainedTensor::zero))

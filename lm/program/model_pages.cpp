@@ -171,9 +171,7 @@ void graph(const GraphOptions& options) {
   }
   if (out.empty())
     return say(written);
-  xgrad::io::AtomicFile file(out);
-  file.write(written);
-  file.commit();
+  xgrad::io::write_file(out, written);
   say(fmt::format("{}: {}, {}\n", out, format_count(nodes, "node"),
                   format_si(static_cast<double>(written.size()), "B")));
 }

@@ -304,11 +304,8 @@ std::string RunDir::open(const std::string& config, const std::string& environme
     metrics_.emplace(noted("metrics.jsonl"), rows);
     samples_.emplace(noted("samples.jsonl"), steps + 1);
     for (const auto& [name, text] :
-         {std::pair("config.json", config), {"environment.json", environment}}) {
-      xgrad::io::AtomicFile file(noted(name));
-      file.write(text + "\n");
-      file.commit();
-    }
+         {std::pair("config.json", config), {"environment.json", environment}})
+      xgrad::io::write_file(noted(name), text + "\n");
     metrics_->cut_off();
     samples_->cut_off();
   } catch (...) {
