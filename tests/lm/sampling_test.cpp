@@ -334,7 +334,7 @@ TEST_CASE("Tokens that have occurred are penalised, and n-grams excluded", "[sam
   for (const double bad : {0.0, -1.0, never, -never, never - never})
     CHECK_THROWS_WITH(lm::repetition_penalty(bad), ContainsSubstring("not positive and finite"));
   CHECK_THROWS_WITH(lm::no_repeat_ngram(0), ContainsSubstring("n is 0"));
-  CHECK_THROWS_WITH(lm::no_repeat_ngram(2)({{4}, {0}}, logits), ContainsSubstring("id 4 of 4"));
+  CHECK_THROWS_WITH(lm::no_repeat_ngram(2)({{4}, {0}}, logits), ContainsSubstring("id is 4; it must be from 0 to 3"));
   CHECK_THROWS_AS(lm::no_repeat_ngram(2)({{1}}, logits), ShapeError);
   CHECK(numbers(lm::next_token_probabilities(tensor({0., never, 0.}))) ==
         std::vector<double>{0.5, 0, 0.5});
