@@ -248,7 +248,7 @@ TEST_CASE("pretrained: options that no family has are refused by name", "[pretra
   c = sizes;
   c.sliding_window = 2;
   c.qk_norm = true;
-  refused(c, {"learned positions has this model's sliding_window (0), qk_norm (false)"});
+  refused(c, {"learned positions and this model's sliding_window (0), qk_norm (false)"});
   c = lm::GPTConfig::llama(sizes);
   c.sliding_window = 2;
   c.proj_bias = c.mlp_bias = true;
