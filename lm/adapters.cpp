@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <string_view>
-#include <vector>
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
 #include "../autograd/ops.hpp"
@@ -39,14 +38,9 @@ struct Module {
 };
 
 // pretrained_tensors() with a tied head, too: its adapters are its own, and the embedding has none.
-std::vector<PretrainedTensor> tensors_of(const GPTConfig& config) {
-  std::vector<PretrainedTensor> all = pretrained_tensors(config);
-  const Shape& embedding = all.front().shape;
-  if (config.tied)
-    all.push_back({.name = "lm_head.weight",
-                   .shape = embedding,
-                   .parts = {{"lm_head.weight", embedding[0]}}});
-  return all;
+std::vector<PretrainedTensor> tensors_of(GPTConfig config) {
+  config.tied = false;
+  return pretrained_tensors(config);
 }
 
 std::vector<Module> modules_of(const GPTConfig& config) {

@@ -7,12 +7,10 @@
 #include <functional>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
 #include "../autograd/fail.hpp"
-#include "characters.hpp"
 #include "merge_pairs.hpp"
 
 namespace xgrad::lm {
@@ -472,9 +470,8 @@ Ids BytePairs::encode(std::string_view utf8, SpecialTokens special,
 const std::string& BytePairs::bytes(std::int64_t id) const {
   check<ValueError>(id >= 0 && std::cmp_less(id, size()),
                     "BytePairs: id {} is outside a vocabulary of {} tokens", id, size());
-  const Tables& tables = *tables_;
-  return (tables.parts.characters ? tables.decoded
-                                  : tables.parts.tokens)[static_cast<std::size_t>(id)];
+  const auto& all = parts().characters ? tables_->decoded : parts().tokens;
+  return all[static_cast<std::size_t>(id)];
 }
 
 bool BytePairs::is_special(std::int64_t id) const {

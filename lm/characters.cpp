@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <functional>
 #include <new>
-#include <utility>
 #include "../autograd/fail.hpp"
 #include "../autograd/memory.hpp"
 #include "text.hpp"
@@ -14,14 +12,11 @@
 namespace xgrad::lm {
 
 Ids::Ids(std::span<const std::int64_t> ids) {
-  std::vector<std::uint32_t> narrow;
-  narrow.reserve(ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) {
+  for (std::size_t i = 0; i < ids.size(); ++i)
     check<ValueError>(std::in_range<std::uint32_t>(ids[i]),
                       "Ids: {} at position {} is not an id; they are from 0 to 2^32 - 1", ids[i],
                       i);
-    narrow.push_back(static_cast<std::uint32_t>(ids[i]));
-  }
+  const std::vector<std::uint32_t> narrow(ids.begin(), ids.end());
   GrowingIds growing;
   growing.widen(narrow.empty() ? 0 : std::ranges::max(narrow));
   growing.append(narrow);
@@ -99,8 +94,6 @@ Ids GrowingIds::finish() && {
 
 namespace {
 
-constexpr std::size_t code_points = 0x110000;
-
 /// 'x' (U+0078); the code point alone for a character that a terminal cannot show.
 std::string name_of(char32_t c) {
   const auto number = static_cast<std::uint32_t>(c);
@@ -132,10 +125,6 @@ Characters Characters::from_list(std::u32string_view list) {
   return result;
 }
 
-bool Characters::contains(char32_t c) const {
-  return std::binary_search(list_.begin(), list_.end(), c);
-}
-
 Ids Characters::encode(std::u32string_view text) const {
   Encoder encoder;
   encoder.add(text);
@@ -155,7 +144,7 @@ std::string Characters::decode(const Ids& ids) const {
 }
 
 std::uint32_t Encoder::number_of(char32_t c) {
-  constexpr std::size_t row_size = 256;
+  constexpr std::size_t code_points = 0x110000, row_size = 256;
   constexpr std::uint32_t none = 0xFFFFFFFF;
   if (c >= code_points)
     fail<ValueError>("Characters: 0x{:X} is not a code point", static_cast<std::uint32_t>(c));
@@ -199,10 +188,9 @@ Ids Encoder::finish(const Characters& characters) && {
       unknown.push_back(name_of(c));
     ids.push_back(static_cast<std::uint32_t>(at - characters.list_.begin()));
   }
-  if (!unknown.empty()) {
+  if (!unknown.empty())
     fail<UnknownCharacter>("encode: the vocabulary of {} lacks {}",
                            counted(characters.size(), "character", "characters"), listed(unknown));
-  }
   ids_.widen(static_cast<std::uint32_t>(std::max<std::size_t>(characters.size(), 1) - 1));
   ids_.replace(ids);
   return std::move(ids_).finish();
@@ -245,11 +233,7 @@ std::string Utf8Stream::add(std::string_view bytes) {
   return characters;
 }
 
-std::string Utf8Stream::finish() {
-  const bool cut = !begun_.empty();
-  begun_.clear();
-  return cut ? "\uFFFD" : "";
-}
+std::string Utf8Stream::finish() { return std::exchange(begun_, {}).empty() ? "" : "\uFFFD"; }
 
 std::string replace_invalid_utf8(std::string_view bytes) {
   Utf8Stream stream;

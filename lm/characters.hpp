@@ -1,6 +1,7 @@
 #pragma once
 // Token ids in compact memory; characters as ids; UTF-8 that arrives byte by byte.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -93,7 +94,7 @@ class Characters {
   const std::u32string& list() const { return list_; }
 
   /// Whether a character has an id.
-  bool contains(char32_t c) const;
+  bool contains(char32_t c) const { return std::ranges::binary_search(list_, c); }
 
   /// The ids of a text's characters.  Throws an UnknownCharacter that names each unknown character
   /// once (the first hundred).

@@ -5,9 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <set>
-#include <span>
 #include <utility>
-#include <vector>
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
 #include "../autograd/ops.hpp"
@@ -74,14 +72,12 @@ Tensor CausalSelfAttention::operator()(const Tensor& x, KeyValueCache* cache,
                     "CausalSelfAttention: dropout with a cache; call eval() first");
   return all_or_nothing({cache, cache == nullptr ? 0u : 1u}, [&] {
     const Tensor qkv = c_attn(x);  // (B, T, (H + 2G) D)
-    const auto attended = [&] {
-      if (rotate != nullptr || n_kv_head != n_head || q_norm || (cache != nullptr && first_key))
-        return grouped(qkv, p, cache, rotate, first_key);
-      return cache == nullptr ? causal_self_attention(qkv, n_head, p, first_key)
-                              : causal_self_attention(qkv, n_head, *cache);
-    };
-    const Tensor y = attended();                          // (B, T, HD)
-    return xgrad::dropout(c_proj(y), dropout, training);  // (B, T, C)
+    const bool is_grouped =
+        rotate != nullptr || n_kv_head != n_head || q_norm || (cache != nullptr && first_key);
+    const Tensor y = is_grouped         ? grouped(qkv, p, cache, rotate, first_key)
+                     : cache == nullptr ? causal_self_attention(qkv, n_head, p, first_key)
+                                        : causal_self_attention(qkv, n_head, *cache);  // (B, T, HD)
+    return xgrad::dropout(c_proj(y), dropout, training);                               // (B, T, C)
   });
 }
 
@@ -162,12 +158,11 @@ TransformerBlock::TransformerBlock(Dim width, Dim heads, double dropout, bool bi
 Tensor TransformerBlock::operator()(const Tensor& x, KeyValueCache* cache,
                                     const RotaryEmbedding* rotate,
                                     const std::optional<Indices>& first_key) const {
-  const auto attended = [&] {
-    const Scope scope("attn");
-    return x + attn(ln_1(x), cache, rotate, first_key);
-  };
   return all_or_nothing({cache, cache == nullptr ? 0u : 1u}, [&] {
-    const Tensor y = attended();
+    const Tensor y = [&] {
+      const Scope scope("attn");
+      return x + attn(ln_1(x), cache, rotate, first_key);
+    }();
     const Scope scope("mlp");
     return y + mlp(ln_2(y));
   });
@@ -215,13 +210,6 @@ void keep_top_p(std::span<float> row, double top_p) {
   }
 }
 
-void keep_min_p(std::span<float> row, double min_p) {
-  const float largest = std::ranges::max(row);
-  for (float& v : row)
-    if (std::exp(v - largest) < min_p)
-      v = never;
-}
-
 // Logits to probabilities, in place.
 void filter(std::span<float> row, const GenerateOptions& options) {
   const auto temperature =
@@ -238,7 +226,10 @@ void filter(std::span<float> row, const GenerateOptions& options) {
   if (options.top_k.has_value())
     keep_top_k(row, static_cast<std::size_t>(*options.top_k));
   keep_top_p(row, options.top_p);
-  keep_min_p(row, options.min_p);
+  const float largest = std::ranges::max(row);
+  for (float& v : row)
+    if (std::exp(v - largest) < options.min_p)
+      v = never;
   to_probabilities(row);
 }
 
@@ -355,9 +346,9 @@ GPT::GPT(const GPTConfig& c)
       init::normal_(m.tensor, 0, 0.02 / std::sqrt(2 * static_cast<double>(c.n_layer)));
 }
 
-// The input of ln_f: (B, T) -> (B, T, C).
-Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches,
-                   const std::optional<Indices>& first) const {
+// (B, T) -> (B, T, V), or (B, V) after the last position alone.
+Tensor GPT::logits(const Indices& idx, std::span<KeyValueCache> caches,
+                   const std::optional<Indices>& first, bool last) const {
   const Size held = caches.empty() ? 0 : caches.front().length();
   if (!caches.empty() && caches.size() != h.size())
     fail<ValueError>("GPT: {} for {}", counted(caches.size(), "cache", "caches"),
@@ -400,25 +391,18 @@ Tensor GPT::hidden(const Indices& idx, std::span<KeyValueCache> caches,
     x = h[i](x, caches.empty() ? nullptr : &caches[i], rotate ? &*rotate : nullptr,
              first_key);  // (B, T, C)
   }
-  return x;
+  const Scope scope("head");
+  return lm_head(ln_f(last ? select(x, 1, -1) : x));
 }
 
 Tensor GPT::operator()(const Indices& idx, std::span<KeyValueCache> caches,
                        const std::optional<Indices>& first) const {
-  return all_or_nothing(caches, [&] {
-    const Tensor x = hidden(idx, caches, first);
-    const Scope scope("head");
-    return lm_head(ln_f(x));  // (B, T, V)
-  });
+  return all_or_nothing(caches, [&] { return logits(idx, caches, first, false); });
 }
 
 Tensor GPT::last_logits(const Indices& idx, std::span<KeyValueCache> caches,
                         const std::optional<Indices>& first) const {
-  return all_or_nothing(caches, [&] {
-    const Tensor x = hidden(idx, caches, first);
-    const Scope scope("head");
-    return lm_head(ln_f(select(x, 1, -1)));  // (B, V)
-  });
+  return all_or_nothing(caches, [&] { return logits(idx, caches, first, true); });
 }
 
 Tensor GPT::loss(const Indices& idx, const Indices& targets,
@@ -440,13 +424,6 @@ void merge_lora(GPT& model) {
 }
 
 // ---- sampling ----
-
-static std::int64_t next_token(std::span<const float> probabilities, Generator& generator,
-                               const GenerateOptions& options) {
-  if (options.temperature == 0)
-    return std::ranges::max_element(probabilities) - probabilities.begin();
-  return static_cast<std::int64_t>(multinomial(probabilities, generator));
-}
 
 // The first positions that positions `from` to `to` see, (B, to - from), after padding.
 static std::optional<Indices> after_padding(const std::vector<Size>& padding, Size from, Size to) {
@@ -538,8 +515,11 @@ Indices GPT::generate(const Indices& idx, Dim max_new_tokens, std::span<Generato
     const auto V = static_cast<std::size_t>(config.vocab_size);
     for (std::size_t b = 0; b < B; ++b) {
       const bool shared = generators.size() == 1;  // ended sequences draw, as in transformers
-      if (!ended[b] || shared)
-        tokens[b] = next_token({p.data<float>() + b * V, V}, generators[shared ? 0 : b], options);
+      const std::span row(p.data<float>() + b * V, V);
+      if (options.temperature == 0)
+        tokens[b] = std::ranges::max_element(row) - row.begin();
+      else if (!ended[b] || shared)
+        tokens[b] = static_cast<std::int64_t>(multinomial(row, generators[shared ? 0 : b]));
       if (ended[b])
         tokens[b] = ends.empty() ? 0 : ends.front();
       ended[b] = ended[b] || std::ranges::find(ends, tokens[b]) != ends.end();

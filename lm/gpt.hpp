@@ -215,21 +215,10 @@ Tensor next_token_probabilities(const Tensor& logits, const GenerateOptions& opt
 /// The errors of next_token_probabilities() that depend on the options alone.
 void check_sampling(const GenerateOptions& options);
 
-}  // namespace xgrad::lm
-
-namespace xgrad {
-
-// A decoder of the GPT-2 or Llama family.  As GPT-2 it has nanoGPT's names, order of draws and
-// arithmetic: one seed gives the same weights and the same losses.
-
-class Generator;
-
-}  // namespace xgrad
-
-namespace xgrad::lm {
-
-/// wte, wpe if positions are learned, dropout, n_layer blocks, ln_f, and lm_head, which shares
-/// wte's weight if they are tied.
+/// A decoder of the GPT-2 or Llama family: wte, wpe if positions are learned, dropout, n_layer
+/// blocks, ln_f, and lm_head, which shares wte's weight if they are tied.  As GPT-2 it has
+/// nanoGPT's names, order of draws and arithmetic: one seed gives the same weights and the same
+/// losses.
 struct GPT {
   GPTConfig config;
   nn::Embedding wte;
@@ -287,8 +276,8 @@ struct GPT {
   }
 
  private:
-  Tensor hidden(const Indices& idx, std::span<nn::KeyValueCache> caches,
-                const std::optional<Indices>& first) const;
+  Tensor logits(const Indices& idx, std::span<nn::KeyValueCache> caches,
+                const std::optional<Indices>& first, bool last) const;
 };
 
 /// nn::merge_lora() of a model whose tied head may have adapters (load_adapters()): the head is

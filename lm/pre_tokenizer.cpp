@@ -4,7 +4,6 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <iterator>
 #include <utility>
@@ -121,8 +120,7 @@ struct Cutter {
     if (result < PCRE2_ERROR_NOMATCH)
       fail<ValueError>(
           "PreTokenizer: the pattern '{}' cannot be matched from byte {} of {} on: PCRE2 says "
-          "'{}'; "
-          "write it without nested repetitions, which backtrack too much",
+          "'{}'; write it without nested repetitions, which backtrack too much",
           printable_name(split.pattern), from, text.size(), message_of(result));
     return result != PCRE2_ERROR_NOMATCH;
   }

@@ -5,11 +5,9 @@
 #include <deque>
 #include <filesystem>
 #include <initializer_list>
-#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
-#include <vector>
 #include "../autograd/check/describe.hpp"
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
@@ -30,10 +28,7 @@ class Section {
   Section(std::string path, const Json& json, std::string prefix = "")
       : path_(std::move(path)), prefix_(std::move(prefix)), json_(json) {}
 
-  const Json* find(const char* key) const {
-    const Json* const value = json_.find(key);
-    return value == nullptr || value->as<std::nullptr_t>() != nullptr ? nullptr : value;
-  }
+  const Json* find(const char* key) const { return given(json_, key); }
   [[noreturn]] void refuse(const char* key, const std::string& rule) const {
     const Json* const value = find(key);
     fail<FileError>("{}: {}{} {}; {}", path_, prefix_, key,
@@ -229,12 +224,12 @@ GPTConfig read_llama(const Section& file, const std::string& type) {
 }  // namespace
 
 Json read_json_file(const std::string& path) {
-  const std::string text = read_file(path, std::uint64_t{64} << 20);
-  try {
-    return parse_json(text, 0, 16);
-  } catch (const ValueError& error) {
-    fail<FileError>("{}: {}", path, error.what());
-  }
+  return of_file(path, [&] { return parse_json(read_file(path, std::uint64_t{64} << 20), 0, 16); });
+}
+
+const Json* given(const Json& json, const char* key) {
+  const Json* const value = json.find(key);
+  return value == nullptr || value->as<std::nullptr_t>() != nullptr ? nullptr : value;
 }
 
 GPTConfig read_pretrained_config(const std::string& path) {
@@ -301,10 +296,6 @@ std::string pretrained_family(const GPTConfig& c) {
   return family;
 }
 
-std::string format_pretrained_config(const GPTConfig& config) {
-  return format_pretrained_config(config,
-                                  JsonObject{{"bos_token_id", nullptr}, {"eos_token_id", nullptr}});
-}
 std::string format_pretrained_config(const GPTConfig& c, const Json& ids) {
   const std::string family = pretrained_family(c);
   const bool gpt2 = family == "gpt2", qwen = family.starts_with("qwen");
@@ -462,11 +453,7 @@ JsonObject read_pretrained_metadata(const std::string& folder) {
     if (std::error_code none; !std::filesystem::exists(path, none))
       continue;
     const Json text = read_file(path, std::uint64_t{16} << 20);
-    try {
-      format_json(text);
-    } catch (const ValueError& error) {
-      fail<FileError>("{}: {}", path, error.what());
-    }
+    of_file(path, [&] { return format_json(text); });
     metadata.emplace_back(name, text);
   }
   end_of_text_ids(metadata, folder);
@@ -477,11 +464,8 @@ JsonObject read_pretrained_metadata(const std::string& folder) {
 static Json generation_config_in(const Json& metadata, const std::string& path) {
   const char* const name = "generation_config.json";
   const auto* const text = metadata.find<std::string>(name);
-  try {
-    return text == nullptr ? Json() : parse_json(*text, 0, 16);
-  } catch (const ValueError& error) {
-    fail<FileError>("{}: {}: {}", path, name, error.what());
-  }
+  return of_file(path + ": " + name,
+                 [&] { return text == nullptr ? Json() : parse_json(*text, 0, 16); });
 }
 
 std::map<std::string, double> generation_settings(const Json& metadata, const std::string& path) {
@@ -515,8 +499,8 @@ std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::strin
   if (metadata.find<std::string>(name) == nullptr)
     if (const Json* const ids = metadata.find(name = "config.json"))
       config = *ids;
-  const Json* const eos = config.find("eos_token_id");
-  if (eos == nullptr || eos->as<std::nullptr_t>() != nullptr)
+  const Json* const eos = given(config, "eos_token_id");
+  if (eos == nullptr)
     return {};
   std::vector<std::int64_t> ids;
   for (const Json& id : eos->as<JsonArray>() ? *eos->as<JsonArray>() : JsonArray{*eos})
@@ -528,9 +512,6 @@ std::vector<std::int64_t> end_of_text_ids(const Json& metadata, const std::strin
   return ids;
 }
 
-void save_pretrained(const std::string& folder, const GPT& model, bool overwrite) {
-  save_pretrained(folder, model, overwrite, JsonObject());
-}
 void save_pretrained(const std::string& folder, const GPT& model, bool overwrite,
                      const Json& metadata) {
   const Json* const ids = metadata.find("config.json");
@@ -605,11 +586,6 @@ void check_weights_kind(const std::string& path) {
   }
 }
 
-static bool is_old_buffer(const std::string& name) {
-  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-         name.ends_with(".rotary_emb.inv_freq");
-}
-
 // The files named by {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors", ...}}.
 static std::set<std::string> read_index(const std::string& path) {
   const Json json = read_json_file(path);
@@ -642,8 +618,7 @@ static std::vector<SafetensorsFile> open_weights(const std::string& folder) {
 
 static const SafetensorsFile* find_file(const std::vector<SafetensorsFile>& files,
                                         const std::string& name) {
-  const auto at =
-      std::ranges::find_if(files, [&](const SafetensorsFile& file) { return file.contains(name); });
+  const auto at = std::ranges::find_if(files, [&](auto& file) { return file.contains(name); });
   return at == files.end() ? nullptr : &*at;
 }
 
@@ -673,8 +648,9 @@ static void check_weights(std::vector<SafetensorsFile>& files,
           return prefix + name;
       return name;
     });
-    for (const auto& [name, stored] : file.tensors())
-      if (is_old_buffer(name))
+    for (const auto& [name, stored] : file.tensors())  // buffers of some versions of transformers
+      if (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+          name.ends_with(".rotary_emb.inv_freq"))
         ignored.insert(name);
   }
   io::detail::check_fits(folder + ": the weights do not fit config.json", expected, files, ignored,

@@ -62,9 +62,8 @@ void check_weights_kind(const std::string& path);
 /// its family has are zeros.  Throws ValueError naming the options that no family has, and
 /// FileError if a file cannot be written, or exists unless `overwrite`; then nothing has been
 /// written.
-void save_pretrained(const std::string& folder, const GPT& model, bool overwrite = false);
-void save_pretrained(const std::string& folder, const GPT& model, bool overwrite,
-                     const io::Json& metadata);
+void save_pretrained(const std::string& folder, const GPT& model, bool overwrite = false,
+                     const io::Json& metadata = {});
 
 /// A parameter of GPT, and the stored tensors that are its rows, stacked.
 struct PretrainedTensor {
@@ -83,8 +82,21 @@ nn::StateDict to_pretrained(const GPTConfig& config, const nn::StateDict& state)
 // The config.json of a pretrained model, for pretrained.cpp and for programs that store it
 // elsewhere.
 
+/// Calls f; its ValueErrors become FileErrors that name the file.
+template <class F>
+auto of_file(const std::string& file, const F& f) {
+  try {
+    return f();
+  } catch (const ValueError& error) {
+    throw FileError(file + ": " + error.what());
+  }
+}
+
 /// Reads a file of at most 64 MiB.  Throws FileError.
 io::Json read_json_file(const std::string& path);
+
+/// The value of a key; null if it is missing or JSON's null.
+const io::Json* given(const io::Json& json, const char* key);
 
 /// Throws a FileError that names the file, the key and the supported values.
 GPTConfig read_pretrained_config(const std::string& path);
@@ -97,7 +109,8 @@ GPTConfig pretrained_config_of(const io::Json& json, const std::string& path);
 std::string pretrained_family(const GPTConfig& config);
 /// `ids` are its bos_token_id, eos_token_id and pad_token_id.  Null ones are written, too, because
 /// transformers has defaults for missing ones.
-std::string format_pretrained_config(const GPTConfig& config);
-std::string format_pretrained_config(const GPTConfig& config, const io::Json& ids);
+std::string format_pretrained_config(const GPTConfig& config,
+                                     const io::Json& ids = io::JsonObject{
+                                         {"bos_token_id", nullptr}, {"eos_token_id", nullptr}});
 
 }  // namespace xgrad::lm

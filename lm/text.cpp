@@ -16,8 +16,6 @@ namespace xgrad::lm {
 
 namespace {
 
-constexpr char32_t byte_order_mark = 0xFEFF;
-
 std::ifstream open_text(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -133,7 +131,7 @@ Text read_text(const std::string& path, const std::optional<Characters>& charact
     if (const auto utf16 = utf16_by_zeros(offset == 0 ? bytes : ""); !utf16.empty())
       fail<FileError>("{}: not UTF-8: {}", path, cure(utf16));
     std::u32string text = decode_valid(std::string_view(bytes).substr(0, valid));
-    if (offset == 0 && text.starts_with(byte_order_mark))
+    if (offset == 0 && text.starts_with(U'\uFEFF'))  // the byte order mark
       text.erase(0, 1);
     before = normalize_newlines(text, before);
     encoder.add(text);

@@ -20,23 +20,20 @@ struct Text {
 };
 
 /// Reads a whole UTF-8 file or pipe as Python's open(path, encoding="utf-8-sig").read(): drops a
-/// byte order mark at the start, and "\r
-/// " and "\r" become "
-/// ".  It must be as in Python, because every later position, and so every random batch, depends on
-/// it.  Ids are those of `characters`, by default the text's own.  Reads once, in chunks, and keeps
-/// only the ids.  Throws FileError for a file that is missing, a directory or device, unreadable,
-/// empty, or not UTF-8 (with the position, and a command for likely UTF-16 or Latin-1); ValueError
-/// for unknown characters as Characters::encode does.
+/// byte order mark at the start, and "\r\n" and "\r" become "\n".  It must be as in Python, because
+/// every later position, and so every random batch, depends on it.  Ids are those of `characters`,
+/// by default the text's own.  Reads once, in chunks, and keeps only the ids.  Throws FileError for
+/// a file that is missing, a directory or device, unreadable, empty, or not UTF-8 (with the
+/// position, and a command for likely UTF-16 or Latin-1); ValueError for unknown characters as
+/// Characters::encode does.
 Text read_text(const std::string& path, const std::optional<Characters>& characters = {});
 
 /// The code points of UTF-8 bytes; newlines stay as they are.  `what` names the bytes in messages.
 /// Throws ValueError as read_text() does unless they are UTF-8.
 std::u32string decode_utf8(std::string_view bytes, std::string_view what);
 
-/// "\r
-/// " and a lone "\r" become "
-/// ", as in Python's text mode.  Returns the last character before that; `before` is that of the
-/// previous part of a text.
+/// "\r\n" and a lone "\r" become "\n", as in Python's text mode.  Returns the last character before
+/// that; `before` is that of the previous part of a text.
 char32_t normalize_newlines(std::u32string& text, char32_t before = 0);
 
 /// Code points as UTF-8.  Throws ValueError for a value that is not a code point (a surrogate, or

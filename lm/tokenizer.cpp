@@ -10,9 +10,9 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 #include "../autograd/fail.hpp"
 #include "../io/file.hpp"
+#include "pretrained.hpp"
 #include "text.hpp"
 #include "tokenizer.hpp"
 
@@ -26,16 +26,6 @@ using Parts = BytePairs::Parts;
 using Spaces = CharacterTokens::Spaces;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
-
-/// Calls f; its errors become FileErrors that name the file.
-template <class F>
-auto of_file(const std::string& what, const F& f) {
-  try {
-    return f();
-  } catch (const ValueError& error) {
-    fail<FileError>("{}: {}", what, error.what());
-  }
-}
 
 /// The bytes of a token written in byte_characters(); an added token with other characters
 /// stands for its own UTF-8.
@@ -70,17 +60,10 @@ void only(const Json& json, const char* key, std::initializer_list<std::string_v
                     fmt::join(values.begin(), values.end(), " or "));
 }
 
-/// The value of a key; null if it is missing or JSON's null.
-const Json* given(const Json& json, const char* key) {
-  const Json* const found = json.find(key);
-  return found == nullptr || found->as<std::nullptr_t>() != nullptr ? nullptr : found;
-}
-
 /// An optional true or false.
 bool flag(const Json& json, const char* key) {
   only(json, key, {"null", "false", "true"});
-  const bool* const found = json.find<bool>(key);
-  return found != nullptr && *found;
+  return json.find<bool>(key) != nullptr && *json.find<bool>(key);
 }
 
 // Parts of a tokenizer.json that are supported in these forms alone.
@@ -187,8 +170,7 @@ void read_splits(const Json& json, std::vector<PatternSplit>& splits, bool& ende
   } else if (type == "ByteLevel") {
     only(json, "add_prefix_space", {"false"});
     only(json, "use_regex", {"null", "true", "false"});
-    const bool* const use_regex = json.find<bool>("use_regex");
-    if (use_regex == nullptr || *use_regex)
+    if (given(json, "use_regex") == nullptr || flag(json, "use_regex"))
       splits.emplace_back();
     ended = true;
   } else {
@@ -210,7 +192,7 @@ void read_splits(const Json& json, std::vector<PatternSplit>& splits, bool& ende
 }
 
 Json byte_level(bool use_regex) {
-  return JsonObject{{"type", std::string("ByteLevel")},
+  return JsonObject{{"type", "ByteLevel"},
                     {"add_prefix_space", false},
                     {"trim_offsets", true},
                     {"use_regex", use_regex}};
@@ -229,14 +211,14 @@ Json pre_tokenizer_json(const std::vector<PatternSplit>& splits) {
   JsonArray steps;
   for (const PatternSplit& split :
        std::span(splits).first(splits.size() - (ends_with_gpt2 ? 1 : 0)))
-    steps.emplace_back(JsonObject{{"type", std::string("Split")},
+    steps.emplace_back(JsonObject{{"type", "Split"},
                                   {"pattern", JsonObject{{"Regex", split.pattern}}},
-                                  {"behavior", std::string(split.removed ? "Removed" : "Isolated")},
+                                  {"behavior", split.removed ? "Removed" : "Isolated"},
                                   {"invert", split.invert}});
   steps.push_back(byte_level(ends_with_gpt2));
-  if (steps.size() == 1)
-    return steps[0];
-  return JsonObject{{"type", std::string("Sequence")}, {"pretokenizers", std::move(steps)}};
+  return steps.size() == 1
+             ? steps[0]
+             : Json(JsonObject{{"type", "Sequence"}, {"pretokenizers", std::move(steps)}});
 }
 
 /// Completes a vocabulary with its tokens and merges.
@@ -345,16 +327,11 @@ BytePairs tokenizer(const Json& json) {
   return result;
 }
 
-/// Reads the template of a post_processor.
+/// Reads the template of a post_processor's part.
 void read_template(const Json& processor, TextTemplate& result) {
   const auto& type = value<std::string>(processor, "type");
   if (type == "ByteLevel")
     return;
-  if (type == "Sequence") {
-    for (const Json& part : value<JsonArray>(processor, "processors"))
-      read_template(part, result);
-    return;
-  }
   check<ValueError>(type == "TemplateProcessing",
                     "{} is not supported; ByteLevel, TemplateProcessing and Sequence are",
                     printable_name(type));
@@ -396,7 +373,7 @@ TextTemplate text_template(const Json& json, const BytePairs& vocabulary, const 
   if (processor == nullptr)
     return result;
   return of_file(what + ": post_processor", [&] {
-    read_template(*processor, result);
+    each_part(*processor, "processors", [&](const Json& part) { read_template(part, result); });
     for (const auto* const ids : {&result.before, &result.after})
       for (const std::int64_t id : *ids)
         vocabulary.bytes(id);
@@ -409,8 +386,7 @@ BytePairs tokenizer_of(const Json& json, const std::string& what) {
 }
 
 BytePairs read_tokenizer(const std::string& path) {
-  const Json json = of_file(path, [&] { return parse_json(read_file(path, most_bytes), 0, 16); });
-  return tokenizer_of(json, path);
+  return of_file(path, [&] { return tokenizer(parse_json(read_file(path, most_bytes), 0, 16)); });
 }
 
 BytePairs read_tokenizer(const std::string& vocab_json, const std::string& merges_txt) {
@@ -472,22 +448,19 @@ Json tokenizer_json(const BytePairs& vocabulary) {
   Json pre_tokenizer, decoder;
   std::vector<const char*> normalize(normalizers.begin(),
                                      normalizers.begin() + (parts.nfc ? 1 : 0));
-  JsonObject model = {{"type", std::string("BPE")}, {"ignore_merges", parts.ignore_merges}};
+  JsonObject model = {{"type", "BPE"}, {"ignore_merges", parts.ignore_merges}};
   if (characters) {
     const auto form = static_cast<std::size_t>(characters->spaces);
-    if (characters->spaces == Spaces::kept) {
-      decoder = sequence_of("decoders", {decoders.begin() + (characters->byte_fallback ? 1 : 2),
-                                         decoders.begin() + 3});
-    } else if (form < 2) {
+    const bool kept = characters->spaces == Spaces::kept, strip = !kept && characters->strip;
+    const int first = !kept ? 0 : characters->byte_fallback ? 1 : 2;
+    decoder = sequence_of("decoders", {decoders.begin() + first, decoders.end() - (strip ? 0 : 1)});
+    if (form < 2) {
       normalize.insert(normalize.end(), normalizers.begin() + 1 + form, normalizers.end());
-    } else {
+    } else if (!kept) {
       JsonObject metaspace = *parse_json(metaspaces[form - 2]).as<JsonObject>();
       metaspace.emplace_back("split", characters->split);
       pre_tokenizer = std::move(metaspace);
     }
-    if (characters->spaces != Spaces::kept)
-      decoder =
-          sequence_of("decoders", {decoders.begin(), decoders.end() - (characters->strip ? 0 : 1)});
     model.emplace_back("byte_fallback", characters->byte_fallback);
     model.emplace_back("fuse_unk", characters->fuse_unk);
     model.emplace_back("unk_token", characters->unk ? Json(written(*characters->unk)) : nullptr);
@@ -497,7 +470,7 @@ Json tokenizer_json(const BytePairs& vocabulary) {
   }
   model.emplace_back("vocab", std::move(vocab));
   model.emplace_back("merges", std::move(merges));
-  return JsonObject{{"version", std::string("1.0")},
+  return JsonObject{{"version", "1.0"},
                     {"truncation", nullptr},
                     {"padding", nullptr},
                     {"added_tokens", std::move(added)},
