@@ -20,7 +20,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 #include "../autograd/tensor.hpp"
 #include "page.hpp"

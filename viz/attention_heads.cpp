@@ -16,7 +16,6 @@ struct Weights {
   std::vector<double> values;
 
   double operator()(std::size_t i, std::size_t j) const { return values[i * keys + j]; }
-  bool sees(std::size_t i, std::size_t j) const { return !std::isnan((*this)(i, j)); }
 };
 
 constexpr std::size_t fewest_queries = 4;
@@ -30,7 +29,7 @@ void add_pattern(std::vector<HeadPattern>& patterns, const char* name, const Wei
   for (std::size_t i = 0; i < weights.queries; ++i) {
     double there = 0, seen = 0, wanted = 0;
     for (std::size_t j = 0; j < weights.keys; ++j) {
-      if (!weights.sees(i, j))
+      if (std::isnan(weights(i, j)))
         continue;
       ++seen;
       if (follows(i, j)) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 #include "../autograd/check/differences.hpp"
 #include "../autograd/tensor.hpp"

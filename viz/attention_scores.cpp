@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include "../autograd/check/describe.hpp"
 #include "../autograd/fail.hpp"
@@ -13,8 +12,7 @@
 namespace xgrad::viz {
 
 bool is_product(const Trace::Event& e) {
-  static const std::vector<std::string_view> ops{"matmul", "einsum", "bmm", "mm"};
-  return std::ranges::find(ops, e.op) != ops.end();
+  return e.op == "matmul" || e.op == "einsum" || e.op == "bmm" || e.op == "mm";
 }
 
 AttentionHeads::AttentionHeads(std::string name, const Shape& weights, bool grouped,

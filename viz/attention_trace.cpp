@@ -29,10 +29,9 @@ bool is_softmax(const Trace::Event& e) { return e.op == "softmax"; }
 
 /// Whether the last dimension sums to 1, or to 0 if masked completely.
 bool is_over_last(const Tensor& weights) {
-  for (const double total : xgrad::detail::elements(sum(weights.detach(), {-1})))
-    if (!(std::abs(total - 1) < 1e-3 || total == 0 || std::isnan(total)))
-      return false;
-  return true;
+  const std::vector<double> totals = xgrad::detail::elements(sum(weights.detach(), {-1}));
+  return std::ranges::all_of(
+      totals, [](double t) { return std::abs(t - 1) < 1e-3 || t == 0 || std::isnan(t); });
 }
 
 /// Whether an op may stand between the weights, its input n, and their product with the values.
@@ -104,8 +103,6 @@ std::vector<std::string> names_of(const Events& events, const std::vector<Attent
   return names;
 }
 
-// ---- the loss without a head ----
-
 /// The output of the last event if the products, or all ops that use named weights, get weights
 /// without a head.
 double loss_without(const Events& events, const AttentionEvents& at, const AttentionHeads& heads,
@@ -151,8 +148,6 @@ bool is_grouped(const Events& events, const AttentionEvents& at) {
   const Tensor &weights = product.inputs[0], &values = product.inputs[1];
   return values.dim() == weights.dim() && weights.size(-3) > 1 && values.size(-3) == 1;
 }
-
-// ---- the logits ----
 
 /// The item's logits, if the last log_softmax has a row for each position.
 Tensor find_logits(const Events& events, const AttentionHeads& heads, std::size_t item) {
@@ -244,24 +239,21 @@ AttentionRun trace_attention(const std::function<Tensor()>& f, const AttentionOp
     check<ValueError>(options.position.value_or(0) < T,
                       "{}: position {} does not exist: there are positions 0 to {}", attention_page,
                       options.position.value_or(0), T - 1);
-    const auto gradient = [&] {
-      const Tensor& g = gradients[next];
-      return heads.of(g.defined() ? g : zeros_like(wanted[next]));
+    const auto next_gradient = [&] {
+      const std::size_t i = next++;
+      return heads.of(gradients[i].defined() ? gradients[i] : zeros_like(wanted[i]));
     };
     AttentionLayer layer{.name = names[chosen[n]],
                          .index = chosen[n],
                          .weights = heads.of(weights),
-                         .gradient = gradient()};
-    ++next;
+                         .gradient = next_gradient()};
     if (is_softmax(e)) {
       layer.scores = heads.of(e.inputs[0]);
-      layer.score_gradient = gradient();
-      ++next;
+      layer.score_gradient = next_gradient();
+      explain_scores(events, at.weights, heads, layer);
     }
     layer.self = T == S && (options.keys.size() != S || is_causal(layer));
     keys_found = keys_found || (!layer.self && options.keys.size() == S);
-    if (is_softmax(e))
-      explain_scores(events, at.weights, heads, layer);
     layer.heads = options.heads;
     if (layer.heads.empty())
       for (std::size_t h = 0; h < heads.heads(); ++h)

@@ -75,11 +75,9 @@ struct Axes {
       for (std::size_t i = 0; i < s.xs.size(); ++i) {
         if (std::isfinite(s.xs[i]))
           x.include(s.xs[i]);
-        if (!finite_at(s, i)) {
+        if (!finite_at(s, i))
           ++missing.back();
-          continue;
-        }
-        if (const double v = y.scaled(s.ys[i]); std::isfinite(v))
+        else if (const double v = y.scaled(s.ys[i]); std::isfinite(v))
           y.include(v);
       }
     }
@@ -254,8 +252,6 @@ Page with_charts(Page page) {
   page.scripts.push_back(detail::chart_js);
   return page;
 }
-
-// ---- round numbers along an axis ----
 
 constexpr std::size_t most_ticks = 1000;
 

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 #include "../autograd/tensor.hpp"
 #include "page.hpp"

@@ -14,7 +14,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 #include "../autograd/tensor.hpp"

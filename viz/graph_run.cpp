@@ -1,9 +1,6 @@
 // Records the nodes of a run, and the gradients that arrive at each.
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <memory>
 #include <set>
 #include <span>
 #include <string_view>

@@ -95,8 +95,7 @@ std::string verdict_text(const GraphCheck& check) {
              : fmt::format("WRONG: numeric {:.4g}", fmt::join(check.numeric, ", "));
 }
 
-// Quotes for Graphviz: backslashes and quotes are escaped and a line ends with
-// .
+// Quotes for Graphviz: escapes backslashes, quotes and newlines.
 std::string dot_quoted(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {

@@ -244,11 +244,10 @@ void add_base(xgrad::io::Checkpoint& checkpoint, CheckpointInfo& info, const std
   } catch (const FileError& error) {
     why = error.what();
   }
-  if (!why.empty())
-    fail<FileError>(
-        "{}: holds adapters alone; their model must be in {}: put it there "
-        "again, or a link to it\n{}\n--base PATH names another place.",
-        checkpoint.path, base, why);
+  check<FileError>(why.empty(),
+                   "{}: holds adapters alone; their model must be in {}: put it there "
+                   "again, or a link to it\n{}\n--base PATH names another place.",
+                   checkpoint.path, base, why);
   std::ranges::copy(weights, std::back_inserter(checkpoint.model));
 }
 
@@ -275,8 +274,7 @@ TrainedModel read_trained_model(const std::string& given, const std::string& bas
       "{}: has adapters already, and these can have no others; export merges them, to a file or a "
       "folder";
   const std::string adapters = adapters_folder(given);
-  if (as_base && !adapters.empty())
-    fail<FileError>(refused, given);
+  check<FileError>(!as_base || adapters.empty(), refused, given);
   if (!adapters.empty())
     return read_adapters(adapters, base);
   const std::string folder = pretrained_folder(given);
@@ -287,8 +285,7 @@ TrainedModel read_trained_model(const std::string& given, const std::string& bas
   const std::string path = find_checkpoint(given);
   xgrad::io::Checkpoint checkpoint = read_checkpoint(path);
   CheckpointInfo info = read_checkpoint_info(checkpoint);
-  if (as_base && info.lora)
-    fail<FileError>(refused, path);
+  check<FileError>(!as_base || !info.lora, refused, path);
   add_base(checkpoint, info, base);
   const xgrad::lm::GPTConfig config = read_model_config(checkpoint, info);
   try {

@@ -218,9 +218,8 @@ void check_document_end(const std::string& given, const lm::Ids& ids, const std:
         "holds a part of it and of the text beside it. Give a special token, or an id, as id:0",
         name, xgrad::printable_name(given), format_count(written, "time"),
         format_count(found, "time"));
-  if (found == 0)
-    fail<FileError>("{}: no document ends with --document-end '{}'", name,
-                    xgrad::printable_name(given));
+  check<FileError>(found > 0, "{}: no document ends with --document-end '{}'", name,
+                   xgrad::printable_name(given));
 }
 
 void check_block(const lm::Ids& ids, const std::string& name, std::size_t block_size,

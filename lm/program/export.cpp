@@ -73,8 +73,7 @@ void export_folder(const ExportOptions& options) {
 
 /// Writes a folder as PEFT does.
 void export_adapters(const ExportOptions& options) {
-  if (!is_folder(options))
-    throw UsageError("--adapters writes a folder: --out DIR/ names it");
+  check<UsageError>(is_folder(options), "--adapters writes a folder: --out DIR/ names it");
   if (!pretrained_folder(options.out).empty())
     fail<FileError>(
         "{}: is a pretrained model's folder, and commands would read the adapters there: "

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <optional>
 #include <span>
-#include <sstream>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>

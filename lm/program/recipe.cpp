@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <utility>
 
 #include "output.hpp"
 
@@ -88,11 +87,10 @@ void complete(TrainOptions& train) {
         "--init-from begins a new run, and --resume {} continues one: omit one of them",
         *train.resume);
   // Tests values, because a run's config.json contains flags with their default values.
-  if (train.overfit_one_batch &&
-      (train.resume || !train.out.empty() || train.save_interval || train.profile))
-    throw UsageError(
-        "--overfit-one-batch is a check that saves nothing: omit --resume, --out, "
-        "--save-interval and --profile");
+  check<UsageError>(!train.overfit_one_batch || (!train.resume && train.out.empty() &&
+                                                 !train.save_interval && !train.profile),
+                    "--overfit-one-batch is a check that saves nothing: omit --resume, --out, "
+                    "--save-interval and --profile");
   if (!train.resume && train.init_from.empty())
     check_recipe(train.recipe);
 }

@@ -77,52 +77,40 @@ struct Field {
   std::variant<std::size_t Recipe::*, double Recipe::*, bool Recipe::*> member;
   Range range;
   const char *help, *group;
-  OnResume on_resume;
-  const char* follows;  ///< what its default depends on; empty: the preset alone
-
-  template <class T>
-  constexpr Field(const char* flag_, T Recipe::*member_, Range range_, const char* help_,
-                  const char* group_, OnResume on_resume_ = OnResume::recipe,
-                  const char* follows_ = "")
-      : flag(flag_),
-        member(member_),
-        range(range_),
-        help(help_),
-        group(group_),
-        on_resume(on_resume_),
-        follows(follows_) {}
+  OnResume on_resume = OnResume::recipe;
+  const char* follows = "";  ///< what its default depends on; empty: the preset alone
 };
 
 namespace table {
 using R = Recipe;
 using enum OnResume;
 constexpr const char *m = "Model", *t = "Training", *e = "Evaluation";
+constexpr Range extents{1, 65536}, depths{1, 1024}, rates{0, 10}, from_0{0, many}, from_1{1, many};
 inline constexpr Field fields[] = {
-    Field("--block-size", &R::block_size, {1, 65536}, "characters or tokens that it looks back on",
-          m, size),
-    Field("--n-layer", &R::n_layer, {1, 1024}, "blocks", m, size),
-    Field("--n-head", &R::n_head, {1, 1024}, "attention heads of a block", m, size),
-    Field("--n-embd", &R::n_embd, {1, 65536}, "width; a multiple of --n-head", m, size),
-    Field("--dropout", &R::dropout, probability, "probability of dropping", m),
-    Field("--bias", &R::bias, {}, "biases in linear layers and norms", m, size),
-    Field("--batch-size", &R::batch_size, {1, 65536}, "blocks in a batch", t),
-    Field("--max-iters", &R::max_iters, {0, many}, "steps", t, nothing),
-    Field("--learning-rate", &R::learning_rate, {0, 10}, "the highest", t, unless_given),
-    Field("--min-lr", &R::min_lr, {0, 10}, "where the learning rate ends", t, unless_given,
-          "a tenth of --learning-rate"),
-    Field("--warmup-iters", &R::warmup_iters, {0, many}, "steps of its rise", t, unless_given,
-          "a twentieth of --max-iters, at most 100; micro: 0"),
-    Field("--lr-decay-iters", &R::lr_decay_iters, {0, many}, "step at which it reaches --min-lr", t,
-          unless_given, "--max-iters"),
-    Field("--gradient-accumulation-steps", &R::gradient_accumulation_steps, {1, 65536},
-          "batches in a step", t),
-    Field("--weight-decay", &R::weight_decay, {0, 10}, "of matrices", t),
-    Field("--beta1", &R::beta1, probability, "AdamW's, for the gradient", t),
-    Field("--beta2", &R::beta2, probability, "AdamW's, for its square", t),
-    Field("--grad-clip", &R::grad_clip, {0, 1e9}, "largest norm of the gradient; 0: any", t),
-    Field("--eval-interval", &R::eval_interval, {1, many}, "steps between evaluations", e,
-          unless_given),
-    Field("--eval-iters", &R::eval_iters, {1, many}, "batches of an evaluation", e)};
+    {"--block-size", &R::block_size, extents, "characters or tokens that it looks back on", m,
+     size},
+    {"--n-layer", &R::n_layer, depths, "blocks", m, size},
+    {"--n-head", &R::n_head, depths, "attention heads of a block", m, size},
+    {"--n-embd", &R::n_embd, extents, "width; a multiple of --n-head", m, size},
+    {"--dropout", &R::dropout, probability, "probability of dropping", m},
+    {"--bias", &R::bias, {}, "biases in linear layers and norms", m, size},
+    {"--batch-size", &R::batch_size, extents, "blocks in a batch", t},
+    {"--max-iters", &R::max_iters, from_0, "steps", t, nothing},
+    {"--learning-rate", &R::learning_rate, rates, "the highest", t, unless_given},
+    {"--min-lr", &R::min_lr, rates, "where the learning rate ends", t, unless_given,
+     "a tenth of --learning-rate"},
+    {"--warmup-iters", &R::warmup_iters, from_0, "steps of its rise", t, unless_given,
+     "a twentieth of --max-iters, at most 100; micro: 0"},
+    {"--lr-decay-iters", &R::lr_decay_iters, from_0, "step at which it reaches --min-lr", t,
+     unless_given, "--max-iters"},
+    {"--gradient-accumulation-steps", &R::gradient_accumulation_steps, extents, "batches in a step",
+     t},
+    {"--weight-decay", &R::weight_decay, rates, "of matrices", t},
+    {"--beta1", &R::beta1, probability, "AdamW's, for the gradient", t},
+    {"--beta2", &R::beta2, probability, "AdamW's, for its square", t},
+    {"--grad-clip", &R::grad_clip, from_0, "largest norm of the gradient; 0: any", t},
+    {"--eval-interval", &R::eval_interval, from_1, "steps between evaluations", e, unless_given},
+    {"--eval-iters", &R::eval_iters, from_1, "batches of an evaluation", e}};
 }  // namespace table
 
 /// Calls f(field, member) for every field.

@@ -166,13 +166,12 @@ class Trainer {
     }};
     if (ranks_.size() == 1)  // ranks agree between batches
       stop.within = [this] { return signals_ && signals_->received() != 0; };
-    const auto measure = [&] { return loss(stop); };
-    const std::optional<double> value = measure();
+    const std::optional<double> value = loss(stop);
     if (value && !std::isfinite(*value))
       fail<NotFinite>("{} the validation loss is {}\n{}",
                       steps_ == 0 ? "before the first step"
                                   : fmt::format("step {}: after its update", steps_ - 1),
-                      *value, first_anomaly([&] { measure(); }));
+                      *value, first_anomaly([&] { loss(stop); }));
     return value;
   }
   /// Over the same random batches each time, so that all evaluations of a run compare.
