@@ -47,7 +47,6 @@ std::string base64(const std::vector<double>& numbers) {
 
 std::string base64(const Tensor& x) { return base64(xgrad::detail::elements(x)); }
 
-/// The matrix of one head.
 Tensor head_of(const Tensor& x, std::size_t h) {
   return select(x, 0, static_cast<std::int64_t>(h));
 }

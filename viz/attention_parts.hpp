@@ -14,7 +14,6 @@ namespace xgrad::viz {
 inline constexpr const char* attention_page = "attention page";  // in messages
 using Events = std::vector<Trace::Event>;
 
-/// Whether it multiplies matrices.
 bool is_product(const Trace::Event& e);
 /// Whether it has two operands: a user's op may have the same name.
 inline bool is_binary(const Trace::Event& e) {

@@ -74,8 +74,6 @@ class Recorder final : public Observer {
       result.identity().node->check_gradient(options_.gradient, "graph", 0);
   }
 
-  // ---- nodes ----
-
   void build(const Tensor& result) {
     for (const auto& [name, x] : options_.names) {
       if (x.defined() && x.requires_grad())
@@ -160,8 +158,6 @@ class Recorder final : public Observer {
     graph_.nodes.push_back(std::move(node));
     return graph_.nodes.size() - 1;
   }
-
-  // ---- the backward run ----
 
   void backward(const Tensor& result) {
     seed_ = options_.gradient.defined() ? options_.gradient : ones_like(result).detach();

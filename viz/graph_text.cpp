@@ -83,10 +83,6 @@ std::string node_label(const Graph& graph, std::size_t i) {
   return fmt::format("{} {}{}", printable_name(node.op), i + 1, name);
 }
 
-bool hook_changed(const GraphNode& node) {
-  return node.gathered.defined() && !xgrad::detail::same_bits(node.gathered, node.gradient);
-}
-
 std::string verdict_text(const GraphCheck& check) {
   if (check.verdict == Verdict::unchecked)
     return {};
@@ -128,7 +124,7 @@ std::string to_string(const Graph& graph) {
     const GraphNode& node = graph.nodes[at];
     std::string number = std::to_string(step + 1), name = node_label(graph, at),
                 gradient = values_text(graph, node.gradient), check = verdict_text(node.whole);
-    if (hook_changed(node))
+    if (node.gathered.defined() && !xgrad::detail::same_bits(node.gathered, node.gradient))
       check += fmt::format("{}a hook made it of {}", check.empty() ? "" : "; ",
                            values_text(graph, node.gathered));
     for (const GraphContribution& part : node.contributions) {

@@ -8,17 +8,6 @@
 #include "svg.hpp"
 
 namespace xgrad::viz {
-namespace {
-
-/// JSON that is safe in a script element: no text in it can end that or begin a comment.
-std::string embeddable(const io::Json& data) {
-  std::string text;
-  for (const char c : io::format_json(data, io::InvalidUtf8::replaced))
-    c == '<' ? text += "\\u003c" : text += c;
-  return text;
-}
-
-}  // namespace
 
 std::string to_html(const Page& page) {
   std::string html = fmt::format(
@@ -32,8 +21,10 @@ std::string to_html(const Page& page) {
     html += style;
   html +=
       fmt::format("</style>\n</head>\n<body>\n<h1>{}</h1>\n{}\n", escaped(page.title), page.body);
-  html += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n<script>\n{}",
-                      embeddable(page.data), detail::page_js);
+  html += "<script type=\"application/json\" id=\"data\">";
+  for (const char c : io::format_json(page.data, io::InvalidUtf8::replaced))
+    c == '<' ? html += "\\u003c" : html += c;  // no text can end the element or begin a comment
+  html += fmt::format("</script>\n<script>\n{}", detail::page_js);
   for (const std::string_view script : page.scripts)
     html += script;
   html += "</script>\n</body>\n</html>\n";

@@ -369,8 +369,6 @@ Flag threads(std::size_t& target) {
           "threads, at most four a core; the numbers do not depend on them [all cores]", use};
 }
 
-// ---- the commands ----
-
 /// The rows of a recipe's table (recipe.hpp) that are in a group.
 Group recipe_flags(Recipe& recipe, const char* title) {
   const Recipe& nano = presets.front().recipe;
@@ -554,15 +552,6 @@ std::vector<Group> compare_flags(RunsOptions& options) {
             text("runs", options.runs, "the folder of each run, or its metrics.jsonl", "RUN")}}};
 }
 
-int run_train(TrainOptions& train, Ranks& ranks, const std::string& called) {
-  train.program = called;
-  ranks.together([&] { complete(train); });
-  train.launcher = ranks.launcher();
-  if (train.quiet)
-    be_quiet();
-  return program::train(train, ranks);
-}
-
 void add(CLI::App& app, const std::string& group, const Flag& flag) {
   const bool several = flag.kind == Kind::texts;
   const auto each = [read = flag.read](const std::vector<std::string>& given) {
@@ -632,7 +621,14 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
                  "\n\n'xgrad train --help' and so on list the flags.");
   const std::vector<Command> commands = {
       command_of(program, "train", "train a model; it goes to a folder", train_flags,
-                 [&ranks, argv](TrainOptions& train) { return run_train(train, ranks, argv[0]); }),
+                 [&ranks, argv](TrainOptions& options) {
+                   options.program = argv[0];
+                   ranks.together([&] { complete(options); });
+                   options.launcher = ranks.launcher();
+                   if (options.quiet)
+                     be_quiet();
+                   return train(options, ranks);
+                 }),
       command_of(program, "eval", "print a model's loss over a text", eval_flags, evaluate),
       command_of(program, "sample", "let a model write", sample_flags, sample),
       command_of(program, "explain",

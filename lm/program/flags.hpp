@@ -17,7 +17,6 @@ struct UsageError : xgrad::Error {
   using Error::Error;
 };
 
-/// A parsed command line.
 struct CommandLine {
   std::string command = "xgrad";  ///< "xgrad train", once known
   /// Executes it and returns the exit code.  Empty after --help or --version, whose text is

@@ -13,19 +13,6 @@ namespace {
 
 constexpr double near = 0.05;  // nats above the lowest: nothing is left to learn
 
-Recipe recipe_for_one_batch(const TrainOptions& options) {
-  Recipe recipe = options.recipe;
-  if (options.given.count("--max-iters") == 0)
-    recipe.max_iters = 500;
-  recipe.dropout = 0;
-  recipe.weight_decay = 0;
-  recipe.gradient_accumulation_steps = 1;
-  recipe.min_lr = recipe.learning_rate;
-  recipe.warmup_iters = 10;
-  recipe.lr_decay_iters = static_cast<std::size_t>(many);
-  return recipe;
-}
-
 /// The lowest mean loss that any model can have on a batch, inputs and targets (B, T) and where the
 /// document of each position begins: if documents with the same beginning continue differently, no
 /// model can know how.
@@ -53,8 +40,15 @@ double lowest_loss(const xgrad::Indices& inputs, const xgrad::Indices& targets,
 }  // namespace
 
 int overfit_one_batch(Run& run, Ranks& ranks) {
-  run.options.recipe = recipe_for_one_batch(run.options);
-  const Recipe& recipe = run.options.recipe;
+  Recipe& recipe = run.options.recipe;
+  if (run.options.given.count("--max-iters") == 0)
+    recipe.max_iters = 500;
+  recipe.dropout = 0;
+  recipe.weight_decay = 0;
+  recipe.gradient_accumulation_steps = 1;
+  recipe.min_lr = recipe.learning_rate;
+  recipe.warmup_iters = 10;
+  recipe.lr_decay_iters = static_cast<std::size_t>(many);
   xgrad::manual_seed(run.options.seed);
   Learner learner(run, ranks);
   const xgrad::Generator generator = xgrad::default_generator();

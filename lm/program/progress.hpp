@@ -18,7 +18,6 @@ class Progress {
   /// A run that has made `made` of `steps` steps.
   Progress(std::size_t made, std::size_t steps, std::size_t tokens_per_step);
 
-  /// Reports a step.
   void step(const MetricsRow& row);
   /// Reports the done part of an evaluation, from 0 to 1.
   void evaluating(double done);

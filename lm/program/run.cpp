@@ -95,8 +95,6 @@ std::string rate_note(const Run& run) {
       run.last_rate ? "they were last trained with" : "fine-tuning usually takes", before);
 }
 
-// ---- a new, a tuned and a resumed run ----
-
 /// Takes options from a model or a run, and compares the given flags with it.
 struct Inherited {
   const std::set<std::string>& given;
@@ -256,8 +254,6 @@ Run resumed_run(const TrainOptions& given, const std::string& path, RunDir::Hold
   run.run_dir = std::make_unique<RunDir>(options.out, holds);
   return run;
 }
-
-// ---- the rest of each ----
 
 /// Reads the texts, and checks that they are those of a resumed run and long enough.
 void open_texts(Run& run, const TrainOptions& given) {

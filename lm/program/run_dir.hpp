@@ -16,7 +16,6 @@ inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
 inline constexpr const char* best_name = "best.safetensors";
 /// The names in a folder; empty if it does not exist.  FileError if it cannot be read.
 std::vector<std::string> names_in(const std::string& folder);
-/// Whether it is one of these two names.
 bool is_checkpoint_name(const std::string& name);
 /// FileError if a path or its target is a file of a run, existing or not: only training writes
 /// those.

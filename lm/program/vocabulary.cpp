@@ -40,10 +40,6 @@ Vocabulary Vocabulary::of_tokenizer(const xgrad::io::Json& json, const std::stri
   return result;
 }
 
-std::size_t Vocabulary::size() const {
-  return std::visit([](const auto& kind) { return kind.size(); }, kind_);
-}
-
 std::string Vocabulary::count(std::size_t n) const { return format_count(n, unit()); }
 
 std::pair<std::string, xgrad::io::Json> Vocabulary::stored() const {

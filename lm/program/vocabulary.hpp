@@ -34,7 +34,7 @@ class Vocabulary {
     return std::get_if<xgrad::lm::Characters>(&kind_);
   }
   const xgrad::lm::BytePairs* pairs() const { return std::get_if<xgrad::lm::BytePairs>(&kind_); }
-  std::size_t size() const;
+  std::size_t size() const { return pairs() ? pairs()->size() : characters()->size(); }
   /// "character" or "token", and a number of them: "1 token", "12 characters".
   const char* unit() const { return pairs() ? "token" : "character"; }
   std::string count(std::size_t n) const;

@@ -54,16 +54,6 @@ void for_each_line(const std::string& path,
   });
 }
 
-void read_samples(const std::string& path, Run& run) {
-  if (std::error_code unknown; !fs::exists(path, unknown) && !unknown)
-    return;
-  for_each_line(path, [&](std::size_t, const Json& row) {
-    const auto step = row.number("step");
-    if (const auto* const text = row.find<std::string>("text"); step && text != nullptr)
-      run.samples.push_back({*step, *text});
-  });
-}
-
 /// Reads the entries about texts in a checkpoint's header, if there is one: checksums of the ids,
 /// and the vocabulary.
 void read_checkpoint(const std::string& path, Run& run) {
@@ -157,7 +147,13 @@ Run read_run(const std::string& given) {
           .metrics = read_metrics(metrics.string()),
           .config = read_object(in_folder("config.json")),
           .environment = read_object(in_folder("environment.json"))};
-  read_samples(in_folder("samples.jsonl"), run);
+  const std::string samples = in_folder("samples.jsonl");
+  if (std::error_code unknown; fs::exists(samples, unknown) || unknown)
+    for_each_line(samples, [&](std::size_t, const Json& row) {
+      const auto step = row.number("step");
+      if (const auto* const text = row.find<std::string>("text"); step && text != nullptr)
+        run.samples.push_back({*step, *text});
+    });
   for (const char* const name : {"checkpoint.safetensors", "best.safetensors"})
     read_checkpoint(in_folder(name), run);
   return run;
