@@ -183,17 +183,6 @@ void to_probabilities(std::span<float> row) {
     v /= sum;
 }
 
-void keep_top_k(std::span<float> row, std::size_t k) {
-  if (k >= row.size())
-    return;
-  std::vector<float> sorted(row.begin(), row.end());
-  const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(k - 1);
-  std::ranges::nth_element(sorted, at, std::greater<>());
-  for (float& v : row)
-    if (v < *at)
-      v = never;
-}
-
 void keep_top_p(std::span<float> row, double top_p) {
   if (top_p == 1)  // a sum of floats may reach 1 early
     return;
@@ -223,8 +212,14 @@ void filter(std::span<float> row, const GenerateOptions& options) {
   }
   for (float& v : row)
     v /= temperature;
-  if (options.top_k.has_value())
-    keep_top_k(row, static_cast<std::size_t>(*options.top_k));
+  if (options.top_k.has_value() && std::cmp_less(*options.top_k, row.size())) {
+    std::vector<float> sorted(row.begin(), row.end());
+    const auto at = sorted.begin() + (*options.top_k - 1);
+    std::ranges::nth_element(sorted, at, std::greater<>());
+    for (float& v : row)
+      if (v < *at)
+        v = never;
+  }
   keep_top_p(row, options.top_p);
   const float largest = std::ranges::max(row);
   for (float& v : row)

@@ -568,11 +568,9 @@ void check_weights_kind(const std::string& path) {
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(path, none))
     names.insert(entry.path().filename().string());
-  std::string begin;
-  if (fs::is_regular_file(path, none) && fs::file_size(path, none) >= 4) {
-    begin.resize(4);
+  std::string begin(4, '\0');
+  if (fs::is_regular_file(path, none) && fs::file_size(path, none) >= begin.size())
     ReadFile(path).read(begin.data(), begin.size(), 0);
-  }
   const bool read = std::ranges::any_of(names, [](const std::string& name) {
     return name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json");
   });

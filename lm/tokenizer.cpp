@@ -503,12 +503,11 @@ std::optional<Characters> characters_of(const BytePairs& vocabulary) {
     std::u32string all;
     for (const std::string& token : vocabulary.parts().tokens)
       all += decode_utf8(token, "a token");
-    auto characters = Characters::from_list(all);
-    return tokens_of(characters) == vocabulary ? std::optional(std::move(characters))
-                                               : std::nullopt;
+    if (auto characters = Characters::from_list(all); tokens_of(characters) == vocabulary)
+      return characters;
   } catch (const ValueError&) {  // they are in another order
-    return {};
   }
+  return {};
 }
 
 void write_tokenizer(const std::string& path, const BytePairs& vocabulary) {
