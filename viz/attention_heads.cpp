@@ -18,14 +18,13 @@ struct Weights {
   double operator()(std::size_t i, std::size_t j) const { return values[i * keys + j]; }
 };
 
-constexpr std::size_t fewest_queries = 4;
+constexpr double fewest_queries = 4;
 
 /// `follows(i, j)`: whether the pattern selects key j for query i.
 template <class F>
 void add_pattern(std::vector<HeadPattern>& patterns, const char* name, const Weights& weights,
                  const F& follows) {
-  double weight = 0, chance = 0;
-  std::size_t queries = 0;
+  double weight = 0, chance = 0, queries = 0;
   for (std::size_t i = 0; i < weights.queries; ++i) {
     double there = 0, seen = 0, wanted = 0;
     for (std::size_t j = 0; j < weights.keys; ++j) {
@@ -45,8 +44,7 @@ void add_pattern(std::vector<HeadPattern>& patterns, const char* name, const Wei
   }
   if (queries < fewest_queries)
     return;
-  const auto n = static_cast<double>(queries);
-  patterns.push_back({name, (weight / n - chance / n) / (1 - chance / n)});
+  patterns.push_back({name, (weight / queries - chance / queries) / (1 - chance / queries)});
 }
 
 }  // namespace

@@ -89,8 +89,7 @@ struct Axes {
       y.high = options.y_high ? y.scaled(*options.y_high) : y.high;
     };
     set_ends();
-    const bool both = options.y_low && options.y_high;
-    const bool good = both ? y.low < y.high : y.low <= y.high;
+    const bool good = options.y_low && options.y_high ? y.low < y.high : y.low <= y.high;
     if (!good || !std::isfinite(y.low) || !std::isfinite(y.high))
       fail<ValueError>("line_chart: the vertical axis goes from {} to {}", y.low, y.high);
     y.widen(0.05);
@@ -153,14 +152,11 @@ struct Chart {
         strokes += fmt::format("{}{:.1f} {:.1f}", in_line ? " " : "M", at, height);
         if (s.dots || (!in_line && (k + 1 == s.xs.size() || !finite_at(s, k + 1))))
           dots += fmt::format("M{:.1f} {:.1f}h.1", at, height);
-        in_line = true;
-        continue;
-      }
-      in_line = false;
-      if (std::isfinite(at) && std::abs(at - last_cross) > 10) {
+      } else if (std::isfinite(at) && std::abs(at - last_cross) > 10) {
         crosses += fmt::format("M{:.1f} 3l8 8m-8 0l8-8", at - 4);
         last_cross = at;
       }
+      in_line = finite_at(s, k);
     }
     draw(i, strokes, dots, fmt::format(" data-line='{}'", i));
     if (!crosses.empty())

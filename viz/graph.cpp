@@ -21,10 +21,8 @@ using io::JsonObject;
 
 // Seven digits; a string for NaN and infinities, which JSON lacks.
 Json number_json(double v) {
-  if (std::isnan(v))
-    return Json("nan");
-  if (std::isinf(v))
-    return Json(v > 0 ? "inf" : "-inf");
+  if (!std::isfinite(v))
+    return Json(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
   return Json(std::strtod(fmt::format("{:.7g}", v).c_str(), nullptr));
 }
 
@@ -134,8 +132,7 @@ Json node_json(const Graph& graph, std::size_t i, Texts& texts) {
 std::string for_readers(std::string_view formula) {
   static const std::regex constant(R"(\bc\(\w, ([^() ]+)\))"), product(R"(\bc\(\w, ([^()]+)\))"),
       numbers("std::numbers::");
-  std::string text(formula);
-  text = std::regex_replace(text, constant, "$1");
+  std::string text = std::regex_replace(std::string(formula), constant, "$1");
   text = std::regex_replace(text, product, "($1)");
   return std::regex_replace(text, numbers, "");
 }

@@ -91,7 +91,7 @@ class Recorder final : public Observer {
                                   .value = event.output,
                                   .inputs = std::move(inputs)});
       if (event.output.requires_grad())
-        by_node_.emplace(event.output.identity().node.get(), at);
+        by_origin_.emplace(event.output.identity().node.get(), at);
       ops_.push_back({&event, at});
     }
     graph_.root = from_outside(result, "");
@@ -118,13 +118,10 @@ class Recorder final : public Observer {
   // The node of a Tensor that no event made, or of a result.
   std::size_t from_outside(const Tensor& x, const std::string& scope) {
     const Node* const node = x.identity().node.get();
-    if (node != nullptr) {
-      if (const auto known = by_node_.find(node); known != by_node_.end())
-        return known->second;
-    } else if (const auto known = constants_.find(x.identity().value.get());
-               known != constants_.end()) {
+    const void* const origin =
+        node != nullptr ? static_cast<const void*>(node) : x.identity().value.get();
+    if (const auto known = by_origin_.find(origin); known != by_origin_.end())
       return known->second;
-    }
     using Kind = GraphNode::Kind;
     const Kind kind = node == nullptr       ? Kind::constant
                       : node->sequence == 0 ? Kind::leaf
@@ -134,10 +131,7 @@ class Recorder final : public Observer {
                                 .name = name_of(x),
                                 .scope = scope,
                                 .value = Saved(x).tensor()});
-    if (node != nullptr)
-      by_node_.emplace(node, at);
-    else
-      constants_.emplace(x.identity().value.get(), at);
+    by_origin_.emplace(origin, at);
     return at;
   }
 
@@ -177,8 +171,8 @@ class Recorder final : public Observer {
   void on_gradient(const Node& node, const Tensor& gradient) override {
     if (outer_ != nullptr)
       outer_->on_gradient(node, gradient);
-    const auto at = by_node_.find(&node);
-    if (at == by_node_.end())
+    const auto at = by_origin_.find(&node);
+    if (at == by_origin_.end())
       return;
     graph_.nodes[at->second].gradient = gradient;
     graph_.nodes[at->second].step = graph_.order.size();
@@ -188,11 +182,11 @@ class Recorder final : public Observer {
   void on_backward(const Node& node, std::size_t input, const Tensor& gathered) override {
     if (outer_ != nullptr)
       outer_->on_backward(node, input, gathered);
-    const auto to = by_node_.find(node.inputs[input].get());
-    if (to == by_node_.end())
+    const auto to = by_origin_.find(node.inputs[input].get());
+    if (to == by_origin_.end())
       return;
-    const auto from = by_node_.find(&node);
-    const auto consumer = from == by_node_.end() ? std::nullopt : std::optional(from->second);
+    const auto from = by_origin_.find(&node);
+    const auto consumer = from == by_origin_.end() ? std::nullopt : std::optional(from->second);
     GraphNode& receiver = graph_.nodes[to->second];
     auto& parts = receiver.contributions;
     // The inputs of mul(x, x) share one gradient, which arrived as one sum.
@@ -215,9 +209,8 @@ class Recorder final : public Observer {
   const GraphOptions& options_;
   Graph graph_;
   std::vector<Trace::Event> events_;
-  std::vector<detail::RanOp> ops_;  // of each event
-  std::unordered_map<const Node*, std::size_t> by_node_;
-  std::unordered_map<const Value*, std::size_t> constants_;
+  std::vector<detail::RanOp> ops_;                          // of each event
+  std::unordered_map<const void*, std::size_t> by_origin_;  // a Node, or a constant's Value
   std::unordered_map<const Node*, std::string> name_of_node_;
   std::unordered_map<const Value*, std::string> name_of_value_;
   Observer* outer_ = Mode::current().observer;

@@ -7,14 +7,11 @@
 #include "svg.hpp"
 
 namespace xgrad::viz {
-namespace {
 
 /// The offset of a text's start from its anchor.
-double offset(std::string_view anchor, double width) {
+static double offset(std::string_view anchor, double width) {
   return anchor == "start" ? 0 : anchor == "middle" ? -width / 2 : -width;
 }
-
-}  // namespace
 
 std::u32string characters(std::string_view text) {
   std::string valid;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -73,9 +74,7 @@ std::vector<std::int64_t> encode_prompt(const std::string& what, const std::stri
 /// Prompts as one batch, with 0 on the left of shorter ones: `padding` of them.
 static xgrad::Indices as_batch(const std::vector<std::vector<std::int64_t>>& prompts,
                                std::vector<xgrad::Size>& padding) {
-  std::size_t longest = 0;
-  for (const auto& ids : prompts)
-    longest = std::max(longest, ids.size());
+  const std::size_t longest = std::ranges::max(prompts, {}, std::ranges::size).size();
   auto batch = xgrad::empty_array<std::int64_t>(xgrad::Shape{prompts.size(), longest});
   std::int64_t* to = batch.data();
   for (const auto& ids : prompts) {

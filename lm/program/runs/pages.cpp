@@ -139,9 +139,7 @@ std::string table_text(const std::vector<Run>& runs) {
   for (const Row& row : rows)
     lines.push_back(shortened(row.name, 28));
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    std::size_t widest = 0;
-    for (const std::string& line : lines)
-      widest = std::max(widest, width_of(line));
+    const std::size_t widest = width_of(std::ranges::max(lines, {}, width_of));
     for (std::size_t k = 0; k < rows.size(); ++k)
       lines[k] +=
           std::string(widest - width_of(lines[k]) + 2, ' ') + shortened(rows[k].values[i], 24);
