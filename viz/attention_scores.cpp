@@ -1,6 +1,5 @@
 // The terms of an attention's scores, for one item of a batch.
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
