@@ -59,8 +59,7 @@ class AddedTokens {
   void add(AddedToken token) {
     if (first_bytes_.find(token.text[0]) == std::string::npos)
       first_bytes_ += token.text[0];
-    auto& as_long = by_length_[token.text.size()];
-    as_long.emplace(token.text, std::move(token));
+    by_length_[token.text.size()].emplace(token.text, std::move(token));
   }
   /// Splits a text: plain() gets each part between added tokens, found() each token.  A token that
   /// stays text hides others within it.
@@ -115,7 +114,7 @@ class Learner {
     const auto word = static_cast<std::uint32_t>(words_.size());
     for (std::size_t i = 0; i + 1 < ids.size(); ++i)
       change(key(ids[i], ids[i + 1]), count, word);
-    words_.push_back({std::move(ids), count});
+    words_.emplace_back(std::move(ids), count);
   }
 
   /// The most frequent pair, the one of the lowest ids among equals; none if there is no pair.
@@ -169,10 +168,6 @@ class Learner {
   }
 
  private:
-  struct Word {
-    std::vector<std::uint32_t> ids;
-    std::int64_t count;
-  };
   struct Pair {
     std::int64_t count = 0;
     std::vector<std::uint32_t> words = {};  // words that contain it, or did
@@ -191,7 +186,7 @@ class Learner {
       counted.words.push_back(word);
   }
 
-  std::vector<Word> words_;
+  std::vector<std::pair<std::vector<std::uint32_t>, std::int64_t>> words_;  // ids and counts
   std::unordered_map<std::uint64_t, Pair> pairs_;
   std::vector<std::uint64_t> grown_;                                   // since the last query
   std::priority_queue<std::pair<std::int64_t, std::uint64_t>> queue_;  // counts, pairs inverted
