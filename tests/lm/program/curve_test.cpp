@@ -1,4 +1,4 @@
-// The program's losses compared with PyTorch's (tests/golden/curve.py), step by step.
+// The program's losses compared with PyTorch's (tests/lm/program/curve.py), step by step.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ struct Curve {
 
 std::vector<Curve> read_curves() {
   std::vector<Curve> curves;
-  std::istringstream file(read_bytes(source_dir + "/tests/golden/curves.csv"));
+  std::istringstream file(read_bytes(source_dir + "/tests/lm/program/curves.csv"));
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string word;

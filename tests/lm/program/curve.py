@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes curves.csv: the losses of short runs in PyTorch, which the tests compare with ours.
 
-  tests/golden/curve.py
+  tests/lm/program/curve.py
 
 A line "# FLAGS" begins each curve; its lines are "step,loss".  The text is made by the rule in text(), which the test
 repeats.  Needs python3-torch.
@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../scripts/pytorch"))
+sys.path.insert(0, os.path.join(HERE, "../../../scripts/pytorch"))
 import gpt
 import torch
 
