@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
 
 namespace xgrad::testing {
 
