@@ -59,9 +59,9 @@ def write_folder(folder, tensors, sizes, tokenizer):
     gpt2 = {}
     for name, x in tensors.items():
         gpt2[name] = x.t().contiguous() if ".h." in name and x.dim() == 2 else x
-        if ".h." in name or ".ln_f." in name:
+        if name.endswith(".weight") and (".h." in name or ".ln_f." in name):
             bias = name.removesuffix("weight") + "bias"
-            gpt2.setdefault(bias, tensors.get(bias, torch.zeros(x.shape[0])))
+            gpt2.setdefault(bias, torch.zeros(x.shape[0]))
     with open(tokenizer, encoding="utf-8") as file:
         ends = {token["content"]: token["id"] for token in json.load(file).get("added_tokens", [])}
     end = "<|endoftext|>"

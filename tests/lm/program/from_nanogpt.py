@@ -48,9 +48,15 @@ for bias, prefix, backwards in ((False, "", False), (True, "_orig_mod.", False),
     ids = torch.tensor([characters.index(c) for c in text])
     expected = gpt.validation_loss(model, ids)
     run("train", "--init-from", out, "--data", "text", "--max-iters", "0", "--out", out + ".run", "-q")
-    for name in (out, out + ".run"):
+    names = [out, out + ".run"]
+    if not backwards:  # as GPT-2's folder, with the characters as tokens
+        names.append(f"gpt2{bias}")
+        run("export", out + ".run", "--out", f"exported{bias}")
+        done = convert("--tokenizer", f"exported{bias}/tokenizer.json", "--out", names[-1])
+        assert done.returncode == 0, done.stderr
+    for name in names:
         loss = float(run("eval", name, "--data", "text").split()[1])
-        assert abs(loss - expected) < 2e-6, (out, loss, expected)
+        assert abs(loss - expected) < 2e-6, (name, loss, expected)
 
 
 class Code:
