@@ -15,6 +15,7 @@
 #include "autograd/recompute.hpp"
 #include "autograd/threads.hpp"
 #include "autograd/trace.hpp"
+#include "autograd/version.hpp"
 #include "autograd/xtensor.hpp"
 #include "io/checkpoint.hpp"
 #include "io/reference.hpp"

@@ -1,5 +1,5 @@
-# Writes the version and the current commit as C++, if they have changed:
-# cmake -DSOURCE=folder -DVERSION=0.1.0 -DOUTPUT=build.cpp -P XgradCommit.cmake
+# Writes the current commit as C++, if they have changed:
+# cmake -DSOURCE=folder -DOUTPUT=build.cpp -P XgradCommit.cmake
 set(commit "")
 find_program(git git)
 if(git AND EXISTS "${SOURCE}/.git")  # (not an enclosing project's)
@@ -11,7 +11,6 @@ file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[
 
 namespace program {
 
-const char* const build_version = "@VERSION@";
 const char* const build_commit = "@commit@";
 
 }  // namespace program

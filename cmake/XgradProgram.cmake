@@ -21,7 +21,7 @@ xgrad_together(program_parts)
 # Every build looks up the commit, and compiles one small file again if it has changed.
 set(commit ${CMAKE_CURRENT_BINARY_DIR}/program_build.cpp)
 add_custom_target(program_commit BYPRODUCTS ${commit} VERBATIM
-                  COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DVERSION=${PROJECT_VERSION} -DOUTPUT=${commit}
+                  COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${commit}
                           -P ${PROJECT_SOURCE_DIR}/cmake/XgradCommit.cmake)
 add_dependencies(program_parts program_commit)
 target_sources(program_parts PRIVATE ${commit})

@@ -59,8 +59,8 @@ void report(const RunsOptions& options);
 /// Prints a table of the runs, and writes a page or a picture of them.
 void compare(const RunsOptions& options);
 
-/// The project's version, "0.1.0".
-extern const char* const build_version;
+/// Version, commit and compiler: "xgrad 0.1.0 (commit 13afac4), GCC 12.2.0".
+std::string describe_build();
 /// The commit that was built, "13afac4" or "13afac4-dirty"; empty outside git.
 extern const char* const build_commit;
 

@@ -615,8 +615,14 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
       formatter.long_option_alignment_ratio(0.16F);
   };
   lay_out(*program.get_formatter());
-  program.set_version_flag("--version", fmt::format("xgrad {}", build_version),
-                           "Print the version and exit");
+  program.set_version_flag(
+      "--version",
+      [] {
+        return fmt::format("{}\ninstructions: {}\nmatrix products: {}\nthreads: {}",
+                           describe_build(), xgrad::simd_name(), xgrad::blas_name(),
+                           xgrad::num_threads());
+      },
+      "Print the version, how it was built and what it runs on, and exit");
   program.footer(for_example(std::span(examples).first(4)) +
                  "\n\n'xgrad train --help' and so on list the flags.");
   const std::vector<Command> commands = {

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <utility>
 #include <xgrad/autograd/threads.hpp>
+#include <xgrad/autograd/version.hpp>
 #include <xgrad/io/file.hpp>
 #include <xgrad/lm/adapters.hpp>
 
@@ -349,13 +350,13 @@ constexpr const char* compiler = "GCC " __VERSION__;
 constexpr const char* compiler = "an unknown compiler";
 #endif
 
+}  // namespace
+
 std::string describe_build() {
   const std::string commit = build_commit;
-  return fmt::format("xgrad {}{}, {}", build_version,
+  return fmt::format("xgrad {}{}, {}", xgrad::version(),
                      commit.empty() ? "" : fmt::format(" (commit {})", commit), compiler);
 }
-
-}  // namespace
 
 std::optional<Run> prepare(const TrainOptions& given, const Ranks& ranks) {
   const bool writes = ranks.rank() == 0;

@@ -75,17 +75,22 @@ endif()
 find_program(BASH bash)
 find_program(GXX g++)
 if(BASH AND GXX AND EXISTS "${WORK}/prefix/lib/libxgrad_kernels.a")
-  foreach(line "g[+][+] [^\n]*" "cmake_minimum_required[^`]*" "cmake -G Ninja -B build [^\n]*")
+  foreach(line "export PKG_CONFIG_PATH=[^`]*g[+][+] [^\n]*" "cmake_minimum_required[^`]*" "cmake -G Ninja -B build [^\n]*")
     if(NOT readme MATCHES "[\n`](${line})")
       message(FATAL_ERROR "README.md has no line that begins with ${line}")
     endif()
     list(APPEND lines "${CMAKE_MATCH_1}")
   endforeach()
   list(GET lines 0 compile)
-  string(REGEX REPLACE "^g[+][+]" "${COMPILER} $ENV{CXXFLAGS} $ENV{LDFLAGS}" compile "${compile}")  # one C++ library in a program
+  string(REGEX REPLACE "g[+][+]" "${COMPILER} $ENV{CXXFLAGS} $ENV{LDFLAGS}" compile "${compile}")  # one C++ library in a program
+  find_library(STATIC_FMT NAMES libfmt.a)  # Debian's fmt has none
+  if(STATIC_FMT)
+    string(REPLACE "mine.cpp -o mine" "mine.cpp -o mine -static" static "${compile}")
+    string(REPLACE "--cflags" "--static --cflags" static "${static}\n./mine")
+  endif()
   list(GET lines 1 project)
   list(GET lines 2 build)
-  string(REGEX REPLACE "(~|[$]HOME)/.local" "${WORK}/prefix" script "set -e\n${compile}\n./mine\n${build}\nbuild/mine\n")
+  string(REGEX REPLACE "(~|[$]HOME)/.local" "${WORK}/prefix" script "set -e\n${compile}\n./mine\n${build}\nbuild/mine\n${static}\n")
   file(WRITE "${WORK}/empty/CMakeLists.txt" "${project}")
   file(WRITE "${WORK}/empty/mine.cpp" "#include <iostream>
 #include <xgrad/xgrad.hpp>

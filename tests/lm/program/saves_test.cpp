@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/version.hpp>
 #include <xgrad/io/safetensors.hpp>
 
 #include "lm/program/run.hpp"
@@ -104,7 +105,9 @@ TEST_CASE("xgrad: weights that are not finite are named", "[saves]") {
 TEST_CASE("xgrad: --version") {
   const TemporaryFolder folder;
   CHECK_THAT(run_well(folder, {"--version"}).out,
-             Catch::Matchers::Matches("xgrad [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+             Catch::Matchers::Matches("xgrad " + xgrad::version() +
+                                      "( \\(commit [-0-9a-z]+\\))?, (GCC|Clang) .+\n"
+                                      "instructions: .+\nmatrix products: .+\nthreads: [0-9]+\n"));
 }
 
 // A limit below a checkpoint's size acts as a full disk.
