@@ -10,6 +10,7 @@
 #include "../autograd/mode.hpp"
 #include "../autograd/ops.hpp"
 #include "../io/checkpoint.hpp"
+#include "pre_tokenizer.hpp"
 #include "pretrained.hpp"
 
 namespace xgrad::lm {
@@ -69,6 +70,16 @@ std::vector<Module> chosen(const GPTConfig& config, const nn::LoraOptions& optio
     names.push_back(module.name);
   names = nn::detail::lora_targets(names, options, all);
   std::erase_if(modules, [&](const Module& m) { return std::ranges::count(names, m.name) == 0; });
+  return modules;
+}
+
+// The modules of an adapter_config.json, as peft/tuners/tuners_utils.py chooses them.
+std::vector<Module> chosen(const GPTConfig& model, const AdapterConfig& config) {
+  std::vector<Module> modules = chosen(model, config.lora, false);
+  std::erase_if(modules, [&](const Module& m) {
+    return !config.pattern.empty() && std::ranges::count(config.lora.targets, m.name) == 0 &&
+           !matches_whole(config.pattern, m.name);
+  });
   return modules;
 }
 
@@ -152,7 +163,8 @@ AdapterConfig read_adapter_config(const std::string& folder) {
   // Read here, or without effect on the result of trained adapters.
   constexpr std::string_view read =
       " auto_mapping base_model_name_or_path bias fan_in_fan_out inference_mode init_lora_weights "
-      "lora_alpha lora_dropout megatron_core modules_to_save peft_type peft_version "
+      "layers_pattern layers_to_transform lora_alpha lora_dropout megatron_core modules_to_save "
+      "peft_type peft_version "
       "qalora_group_size r revision runtime_config target_modules task_type use_rslora ";
   for (const auto& [key, value] : *json.as<JsonObject>())
     supported((read.find(" " + key + " ") != read.npos && key.find(' ') == key.npos) ||
@@ -177,7 +189,35 @@ AdapterConfig read_adapter_config(const std::string& folder) {
               key, "it must be a list of names");
     return list;
   };
-  config.lora.targets = names("target_modules", false);
+  const auto listed = [&](const char* key) {  // a value, or several
+    const Json* const value = json.find(key);
+    const auto* const array = value == nullptr ? nullptr : value->as<JsonArray>();
+    return array != nullptr ? *array : is_one_of(key, {{}}) ? JsonArray() : JsonArray{*value};
+  };
+  Names numbers, containers;
+  for (const Json& layer : listed("layers_to_transform")) {
+    const auto* const number = layer.as<std::uint64_t>();
+    supported(number != nullptr, "layers_to_transform", "it must be a number, or a list of them");
+    numbers.push_back(std::to_string(*number));
+  }
+  for (const Json& name : listed("layers_pattern")) {
+    supported(name.as<std::string>() != nullptr, "layers_pattern", "it must be a name, or a list");
+    containers.push_back(*name.as<std::string>());
+  }
+  if (!numbers.empty())  // the first number of a name is its layer, in what is before it
+    config.pattern =
+        fmt::format(R"((.*?\.)?({})\.({})\..*)",
+                    containers.empty() ? "[^.]*" : fmt::format("{}", fmt::join(containers, "|")),
+                    fmt::join(numbers, "|"));
+  const auto* const pattern = json.find<std::string>("target_modules");
+  supported(pattern == nullptr || numbers.empty(), "layers_to_transform",
+            "target_modules is a text, which chooses layers itself");
+  if (pattern == nullptr) {
+    config.lora.targets = names("target_modules", false);
+  } else if (!matches_whole("(?i)all-linear", *pattern)) {
+    config.pattern = *pattern;
+    config.lora.except = {};
+  }
   config.modules_to_save = names("modules_to_save", true);
   if (const auto* const base = json.find<std::string>("base_model_name_or_path"))
     config.base = *base;
@@ -196,7 +236,10 @@ AdapterConfig load_adapters(const std::string& folder, GPT& model) {
   check_weights_kind(folder);
   AdapterConfig config = read_adapter_config(folder);
   const SafetensorsFile file(folder + weights_name);
-  const std::vector<Module> modules = chosen(model.config, config.lora, false);
+  const std::vector<Module> modules = chosen(model.config, config);
+  config.lora.targets.clear();
+  for (const Module& module : modules)
+    config.lora.targets.push_back(module.name);
   std::vector<nn::detail::StateEntry> expected;
   const auto rank = static_cast<std::size_t>(config.lora.rank);
   for (const Module& module : modules) {

@@ -156,6 +156,21 @@ struct Cutter {
 
 }  // namespace
 
+bool matches_whole(const std::string& pattern, const std::string& text) {
+  std::string why;
+  const auto code = compile(pattern, why);
+  check<ValueError>(code != nullptr, "the pattern '{}' is not a regular expression: {}",
+                    printable_name(pattern), why);
+  const std::shared_ptr<pcre2_match_data> found{pcre2_match_data_create(1, nullptr),
+                                                pcre2_match_data_free};
+  const int result = pcre2_match(code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                                 0, PCRE2_ANCHORED | PCRE2_ENDANCHORED, found.get(), nullptr);
+  check<ValueError>(result >= 0 || result == PCRE2_ERROR_NOMATCH,
+                    "the pattern '{}' cannot be matched: PCRE2 says '{}'", printable_name(pattern),
+                    message_of(result));
+  return result >= 0;
+}
+
 PreTokenizer::PreTokenizer(const std::vector<PatternSplit>& splits) {
   std::vector<CompiledSplit> all;
   for (const PatternSplit& split : splits) {

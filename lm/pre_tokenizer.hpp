@@ -41,6 +41,10 @@ class PreTokenizer {
   std::shared_ptr<const std::vector<struct CompiledSplit>> splits_;
 };
 
+/// Whether a whole text matches a regular expression in PCRE2's syntax, as Python's re.fullmatch()
+/// tells it.  ValueError for a pattern with an error, and for a match that takes too long.
+bool matches_whole(const std::string& pattern, const std::string& text);
+
 /// A UTF-8 text in Unicode's normalization form C.
 std::string nfc(std::string_view utf8);
 

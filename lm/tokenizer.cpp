@@ -273,8 +273,6 @@ BytePairs tokenizer(const Json& json) {
   only(*model, "dropout", {"null", "0.0", "0"});
   only(*model, "continuing_subword_prefix", {"null", R"("")"});
   only(*model, "end_of_word_suffix", {"null", R"("")"});
-  only(json, "truncation", {"null"});
-  only(json, "padding", {"null"});
   Parts parts;
   parts.splits.clear();
   read_characters(json, *model, parts);

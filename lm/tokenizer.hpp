@@ -15,9 +15,10 @@ namespace xgrad::lm {
 /// spaces, with Prepend or not, a pre_tokenizer Metaspace, or none and a decoder Fuse (Llama 2,
 /// characters: CharacterTokens).
 /// Merges are "a b" or ["a", "b"].  Tokens that the post_processor adds around a text are not
-/// included: see text_template().  Throws FileError, which names the place, for all else that
-/// changes ids (another model, pre_tokenizer or normalizer, dropout, truncation ...), for ids that
-/// are not 0 to N - 1, each once, and for merges of tokens that are not in the vocabulary.
+/// included: see text_template().  "truncation" and "padding" have no effect, as in transformers'
+/// AutoTokenizer.  Throws FileError, which names the place, for all else that changes ids (another
+/// model, pre_tokenizer or normalizer, dropout ...), for ids that are not 0 to N - 1, each once,
+/// and for merges of tokens that are not in the vocabulary.
 BytePairs read_tokenizer(const std::string& path);
 
 /// The vocabulary of GPT-2's vocab.json and merges.txt.  "<|endoftext|>", if present, is special.

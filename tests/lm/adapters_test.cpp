@@ -236,6 +236,77 @@ TEST_CASE("adapters: new ones are those of each module, as PEFT names them", "[a
   CHECK(allclose(again(ids), shared(ids), 1e-5, 1e-6));
 }
 
+TEST_CASE("adapters: modules are chosen by PEFT's rules", "[adapters]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "chosen", l0 = "model.layers.0.", l1 = "model.layers.1.",
+                    up = "mlp.up_proj", q = "self_attn.q_proj", v = "self_attn.v_proj";
+  using Names = std::vector<std::string>;
+  // Saves adapters of these modules with other keys in adapter_config.json, and loads them.
+  const auto load = [&](const Names& modules, const io::JsonObject& keys) {
+    lm::GPT model = base_model("llama"), loaded = base_model("llama"), again = base_model("llama");
+    lm::add_adapters(model, {.rank = 2, .targets = modules});
+    lm::save_adapters(path, model, "", true);
+    io::JsonObject config = *lm::read_json_file(path + "/adapter_config.json").as<io::JsonObject>();
+    for (const auto& entry : keys) {
+      std::erase_if(config, [&](const auto& other) { return other.first == entry.first; });
+      config.push_back(entry);
+    }
+    write_bytes(path + "/adapter_config.json", io::format_json(config));
+    const Names targets = lm::load_adapters(path, loaded).lora.targets;
+    CHECK(std::set(targets.begin(), targets.end()) == std::set(modules.begin(), modules.end()));
+    lm::save_adapters(path, loaded, "", true);
+    CHECK(lm::load_adapters(path, again).lora.targets == targets);
+  };
+  const auto list = [](const io::JsonArray& array) { return io::Json(array); };
+  // As check_target_module_exists() of PEFT 0.21.2 answers.
+  struct Case {
+    io::Json targets, layers, containers;
+    Names chosen;
+  };
+  for (const auto& [targets, layers, containers, chosen] :
+       {Case{".*\\.[qv]_proj", {}, {}, {l0 + q, l0 + v, l1 + q, l1 + v}},
+        {"(?P<a>model\\.layers)\\.1\\..*(up|q)_proj", list({}), {}, {l1 + q, l1 + up}},
+        {".*head", {}, {}, {"lm_head"}},
+        {list({"q_proj", "lm_head"}), std::uint64_t{1}, {}, {l1 + q, "lm_head"}},
+        {list({"q_proj", l0 + up}), list({std::uint64_t{1}}), {}, {l0 + up, l1 + q}},
+        {list({"up_proj"}),
+         list({std::uint64_t{0}, std::uint64_t{1}}),
+         "layers",
+         {l0 + up, l1 + up}},
+        {list({"up_proj"}), list({std::uint64_t{1}}), list({"h", "l[a-z]+"}), {l1 + up}},
+        {list({"up_proj"}), list({}), "h", {l0 + up, l1 + up}}}) {
+    const io::JsonObject keys{{"target_modules", targets},
+                              {"layers_to_transform", layers},
+                              {"layers_pattern", containers}};
+    INFO(io::format_json(keys));
+    load(chosen, keys);
+    Names more = chosen;
+    more.push_back(l0 + "mlp.down_proj");
+    check_contains(message_of<FileError>([&] { load(more, keys); }),
+                   {"unexpected: base_model.model." + more.back() + ".lora_A.weight"});
+    more = {more.back(), chosen.back()};
+    check_contains(message_of<FileError>([&] { load(more, keys); }),
+                   {"unexpected: ", chosen.size() > 1 ? "missing: " : ""});
+  }
+  const auto all = saved([] {
+    lm::GPT model = base_model("llama");
+    lm::add_adapters(model);
+    return model;
+  }());
+  Names linear;  // all but lm_head
+  for (const auto& [name, x] : all.tensors)
+    if (const std::string end = ".lora_A.weight"; name.ends_with(end))
+      linear.push_back(name.substr(17, name.size() - 17 - end.size()));
+  CHECK(linear.size() == 14);
+  load(linear, {{"target_modules", "All-Linear"}});
+  for (const auto& [pattern, says] :
+       {std::pair("q_proj", "unexpected: "), {"(q_proj", "is not a regular expression"}})
+    check_contains(message_of<Error>([&] {
+                     load({"q_proj"}, {{"target_modules", pattern}});
+                   }),
+                   {says});
+}
+
 TEST_CASE("adapters: others than those of the model are refused, and change nothing",
           "[adapters]") {
   const TemporaryFolder folder;
@@ -270,14 +341,15 @@ TEST_CASE("adapters: others than those of the model are refused, and change noth
         {"task_type", "SEQ_CLS", "supported: CAUSAL_LM"},
         {"bias", "all", "\"all\"; supported: none"},
         {"init_lora_weights", "pissa", "\"pissa\"; supported: true, false and gaussian"},
-        {"target_modules", ".*proj", "\".*proj\"; it must be a list of names"},
+        {"target_modules", 8.0, "8.0; it must be a list of names"},
         {"use_dora", true, without},
         {"lora_bias", true, without},
         {"an_option_of_tomorrow", 1.0, without},
         {"rank_pattern", object, without},
         {"alpha_pattern", object, without},
         {"modules_to_save", object, "it must be a list of names"},
-        {"layers_to_transform", list, without}}) {
+        {"layers_to_transform", list, "it must be a number, or a list of them"},
+        {"layers_pattern", io::JsonArray{2.0}, "it must be a name, or a list"}}) {
     fresh();
     io::JsonObject config = *lm::read_json_file(path + "/adapter_config.json").as<io::JsonObject>();
     std::erase_if(config, [&, &k = key](const auto& entry) { return entry.first == k; });
