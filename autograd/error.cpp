@@ -1,9 +1,7 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
-#include "error.hpp"
+#include "fail.hpp"
 
 namespace xgrad {
 namespace {
@@ -67,6 +65,21 @@ std::string printable_name(std::string_view name) {
   while (end > longest_name - 4 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
     --end;
   return printable(name.substr(0, end), "") + "...";
+}
+
+std::string in_columns(const std::vector<std::vector<std::string>>& rows, const char* alignments) {
+  std::vector<std::size_t> widths(std::string_view(alignments).size());
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < widths.size(); ++c)
+      widths[c] = std::max(widths[c], row.at(c).size());
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < widths.size(); ++c)
+      text += alignments[c] == '<' ? fmt::format("{:<{}}  ", row[c], widths[c])
+                                   : fmt::format("{:>{}}  ", row[c], widths[c]);
+    text += row.back() + "\n";
+  }
+  return text;
 }
 
 }  // namespace xgrad

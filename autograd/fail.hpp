@@ -37,8 +37,6 @@ inline std::string counted(std::size_t n, const char* one, const char* many) {
   return fmt::format("{} {}", n, n == 1 ? one : many);
 }
 
-// Lists of names in messages.  Not in headers for users: it includes fmt.
-
 /// "a, b, c"; beyond a hundred names, the first hundred and the number of the others.
 inline std::string listed(const std::vector<std::string>& names, const char* between = ", ") {
   constexpr std::size_t most = 100;
@@ -47,5 +45,9 @@ inline std::string listed(const std::vector<std::string>& names, const char* bet
     text += (i > 0 ? between : "") + names[i];
   return names.size() <= most ? text : fmt::format("{} and {} more", text, names.size() - most);
 }
+
+/// The rows of a table, in columns that are as wide as their longest text.  `alignments` has '<' or
+/// '>' for each column but the last, which is not padded.
+std::string in_columns(const std::vector<std::vector<std::string>>& rows, const char* alignments);
 
 }  // namespace xgrad

@@ -1,6 +1,5 @@
 #include "graph.hpp"
 
-#include <algorithm>
 #include "fail.hpp"
 
 namespace xgrad {

@@ -28,6 +28,12 @@ namespace xgrad {
 
 class Context;
 
+/// Needs of an op's formula besides its captures.
+struct Flags {
+  bool broadcasts = false;    ///< the engine sums gradients to the inputs' shapes
+  bool saves_output = false;  ///< ctx.output() is used
+};
+
 namespace detail {
 
 /// The nodes of an op's inputs, in their order; null where no gradient is needed.  Two fit inside,
@@ -49,6 +55,39 @@ class Edges {
   std::array<std::shared_ptr<Node>, 2> few_;
   std::unique_ptr<std::shared_ptr<Node>[]> many_;
 };
+
+template <class Backward>
+class OpNode;
+
+/// Whether gradients are enabled and one of these inputs requires one.
+bool any_requires_grad(std::span<const Tensor> inputs);
+/// Makes `node` the node of y, a Tensor with no other handle yet; part of record().
+void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
+            std::span<const Tensor> inputs, Flags flags);
+
+/// forward(in), or forward<T>(in) with the element type of in[0]; neither recorded nor observed.
+template <class F>
+Tensor run_forward(const F& forward, std::span<const Tensor> in) {
+  const ModeGuard inside({false, nullptr});
+  if constexpr (requires { forward.template operator()<float>(in); })
+    return dispatch(in[0].dtype(),
+                    [&]<class T>() { return Tensor(forward.template operator()<T>(in)); });
+  else
+    return forward(in);
+}
+
+/// Whether record() checks captures even without an observer, as debug builds do.
+inline bool checks_captures = false;
+#ifdef NDEBUG
+constexpr bool debug_build = false;
+#else
+constexpr bool debug_build = true;
+#endif
+
+/// GraphError if a formula owns a Tensor among the inputs: one that captures [x] does, and one that
+/// captures [x = Saved(x)] does not.  `copied` calls its argument while such a copy lives.
+void check_captures(std::string_view op, std::span<const Tensor> inputs,
+                    const std::function<void(const std::function<void()>&)>& copied);
 
 }  // namespace detail
 
@@ -126,18 +165,10 @@ class Context {
   std::vector<std::pair<std::size_t, Tensor>> waiting_;
 };
 
-/// Needs of an op's formula besides its captures.
-struct Flags {
-  bool broadcasts = false;    ///< the engine sums gradients to the inputs' shapes
-  bool saves_output = false;  ///< ctx.output() is used
-};
-
-namespace detail {
-
 /// The node of an op with this backward formula: a callable that takes a Context&, and may be a
 /// template of the gradient's element type.
 template <class Backward>
-class OpNode final : public Node {
+class detail::OpNode final : public Node {
  public:
   template <class B>
   explicit OpNode(B&& formula) : formula_(std::forward<B>(formula)) {}
@@ -168,38 +199,6 @@ class OpNode final : public Node {
   std::atomic<int> running_{0};
   std::optional<Backward> formula_;  // destroyed before the edges, which keep its captures alive
 };
-
-/// Whether gradients are enabled and one of these inputs requires one.
-bool any_requires_grad(std::span<const Tensor> inputs);
-/// Makes `node` the node of y, a Tensor with no other handle yet; part of record().
-void attach(const Tensor& y, std::shared_ptr<Node> node, std::string_view op,
-            std::span<const Tensor> inputs, Flags flags);
-
-/// forward(in), or forward<T>(in) with the element type of in[0]; neither recorded nor observed.
-template <class F>
-Tensor run_forward(const F& forward, std::span<const Tensor> in) {
-  const ModeGuard inside({false, nullptr});
-  if constexpr (requires { forward.template operator()<float>(in); })
-    return dispatch(in[0].dtype(),
-                    [&]<class T>() { return Tensor(forward.template operator()<T>(in)); });
-  else
-    return forward(in);
-}
-
-/// Whether record() checks captures even without an observer, as debug builds do.
-inline bool checks_captures = false;
-#ifdef NDEBUG
-constexpr bool debug_build = false;
-#else
-constexpr bool debug_build = true;
-#endif
-
-/// GraphError if a formula owns a Tensor among the inputs: one that captures [x] does, and one that
-/// captures [x = Saved(x)] does not.  `copied` calls its argument while such a copy lives.
-void check_captures(std::string_view op, std::span<const Tensor> inputs,
-                    const std::function<void(const std::function<void()>&)>& copied);
-
-}  // namespace detail
 
 /// Runs an op: calls forward(inputs) and, if a gradient is needed, makes the output's node with
 /// `backward` as its formula.  forward returns a Tensor or an Array and is pure, because an

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <limits>
 #include <mutex>
-#include <new>
 #include <string_view>
 #include <type_traits>
 #include "fork.hpp"
@@ -145,7 +144,7 @@ struct Store : Bounded {
   std::mutex mutex;
 };
 
-// Constructed first and destroyed never: a Tensor with static storage may need it.
+// It is constructed first and never destroyed, because a Tensor with static storage may need it.
 constinit Store store;
 static_assert(std::is_trivially_destructible_v<Store>);
 // A child process starts with an empty one, because another thread may have been changing this one.

@@ -171,14 +171,13 @@ Indices argmax(const Tensor& x, Dim dim, bool keepdim = false);
 Indices argmin(const Tensor& x);
 Indices argmin(const Tensor& x, Dim dim, bool keepdim = false);
 
-// ---- reductions, members (ops/reduce.cpp): over all or some dimensions ----
+// ---- reductions, members (ops/reduce.cpp): over dims, or over all without them ----
 
-Tensor sum(const Tensor& x);
-Tensor sum(const Tensor& x, const Dims& dims, bool keepdim = false);
+Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 /// The sum of x converted to dtype first, as in every op with a dtype: x.sum({}, false, dtype).
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim, DType dtype);
-Tensor mean(const Tensor& x);  ///< finite even if the sum overflows
-Tensor mean(const Tensor& x, const Dims& dims, bool keepdim = false);
+/// Finite even if the sum overflows.
+Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 /// sum((x - mean)^2) / max(0, n - correction).  No dims: over all.  The corrections true and false
 /// are 1 and 0, PyTorch's unbiased and biased.  Gradients are infinite or NaN unless correction <
 /// n; PyTorch's are finite beyond n.  A large mean does not cost precision.
@@ -205,8 +204,8 @@ Tensor amax(const Tensor& x, const Dims& dims,
 Tensor amin(const Tensor& x, const Dims& dims, bool keepdim = false);
 /// log(sum(exp(x))); if all of x are -inf the gradient is 0, and PyTorch's NaN.
 Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim = false);
-Tensor norm(const Tensor& x, double p = 2);  ///< vector_norm, below
-Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim = false);
+/// vector_norm, below.
+Tensor norm(const Tensor& x, double p = 2, const Dims& dims = {}, bool keepdim = false);
 
 // ---- norms of vectors and matrices (ops/reduce.cpp) ----
 
@@ -214,8 +213,7 @@ Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim = false);
 /// non-zeros.  The gradient of an element that is 0 is 0, for ord 2 as x / norm; for ord infinity
 /// or minus infinity it is shared evenly among equals, for ord 0 it is 0.  Correct even if powers
 /// leave the range.
-Tensor vector_norm(const Tensor& x, double ord = 2);
-Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim = false);
+Tensor vector_norm(const Tensor& x, double ord = 2, const Dims& dims = {}, bool keepdim = false);
 /// Frobenius: sqrt(sum x^2) of each matrix; dims are its rows and columns, else ValueError.
 Tensor matrix_norm(const Tensor& x, const Dims& dims = {-2, -1}, bool keepdim = false);
 struct NormalizeOptions {

@@ -17,9 +17,34 @@
 
 namespace xgrad {
 
+class Generator;
+
 namespace detail {
-struct ShardDraws;
+
+inline constexpr std::uint64_t mask53 = (std::uint64_t{1} << 53) - 1;
+
+/// [0, 1), made of the low 24 of 32 bits, or of the low 53 of 64.
+inline float to_uniform(std::uint32_t bits) {
+  return static_cast<float>(static_cast<std::int32_t>(bits & 0xffffff)) * 0x1p-24F;
 }
+inline double to_uniform(std::uint64_t bits) {
+  return static_cast<double>(static_cast<std::int64_t>(bits & mask53)) * 0x1p-53;
+}
+
+/// Thrown if the shards of a batch would not draw the same numbers as the whole batch.
+struct DrawRefused {};
+
+class BatchMasks;
+struct ShardDraws;
+/// Throws DrawRefused within a shard: called by operations that must see the whole batch.
+void check_draws();
+/// The same for a sum of `rows` to one number if the shard has as many: shards are averaged, not
+/// summed.
+void check_sum(std::size_t rows);
+/// Whether dropout keeps each of n elements: bit i % 32 of word i / 32, drawn as by fill_dropout().
+std::vector<std::uint32_t> draw_kept(std::size_t n, double p, Generator& generator);
+
+}  // namespace detail
 
 /// An mt19937, and the second value of a pair of normals, kept for the next call (torch.Generator).
 class Generator {
@@ -65,25 +90,10 @@ class Generator {
 Generator& default_generator();
 void manual_seed(std::uint64_t seed);
 
-namespace detail {
-
-inline constexpr std::uint64_t mask53 = (std::uint64_t{1} << 53) - 1;
-
-/// [0, 1), made of the low 24 of 32 bits, or of the low 53 of 64.
-inline float to_uniform(std::uint32_t bits) {
-  return static_cast<float>(static_cast<std::int32_t>(bits & 0xffffff)) * 0x1p-24F;
-}
-inline double to_uniform(std::uint64_t bits) {
-  return static_cast<double>(static_cast<std::int64_t>(bits & mask53)) * 0x1p-53;
-}
-
-/// Thrown if the shards of a batch would not draw the same numbers as the whole batch.
-struct DrawRefused {};
-
 /// Dropout's masks for a batch that is computed in shards.  All shards request masks in the same
 /// order; the first request for a mask draws it for the whole batch, and each shard takes its rows.
 /// Masks live as long as the batch, because checkpoint() requests them again.  Thread-safe.
-class BatchMasks {
+class detail::BatchMasks {
  public:
   using Bits = std::vector<std::uint32_t>;  ///< as draw_kept() gives them
 
@@ -118,7 +128,7 @@ class BatchMasks {
 /// `generator`, a copy whose state is the number of masks that the shard has taken.  All other
 /// draws, from any Generator, throw DrawRefused before they draw anything: their numbers depend on
 /// the order of the whole batch.
-struct ShardDraws {
+struct detail::ShardDraws {
   Generator generator;
   BatchMasks& masks;
   std::size_t begin, rows;
@@ -143,13 +153,6 @@ struct ShardDraws {
  private:
   ShardDraws* before_;
 };
-/// Throws DrawRefused within a shard: called by operations that must see the whole batch.
-void check_draws();
-/// The same for a sum of `rows` to one number if the shard has as many: shards are averaged, not
-/// summed.
-void check_sum(std::size_t rows);
-
-}  // namespace detail
 
 // Fill memory as PyTorch fills a contiguous tensor of this type.
 //
@@ -190,10 +193,5 @@ void fill_exponential(std::span<double> out, double rate, Generator& generator);
 /// An index drawn with these weights, as torch.multinomial(weights, 1): the largest weight /
 /// exponential.  ValueError if a weight is negative or not finite, or none is positive.
 std::size_t multinomial(std::span<const float> weights, Generator& generator);
-
-namespace detail {
-/// Whether dropout keeps each of n elements: bit i % 32 of word i / 32, drawn as by fill_dropout().
-std::vector<std::uint32_t> draw_kept(std::size_t n, double p, Generator& generator);
-}  // namespace detail
 
 }  // namespace xgrad

@@ -4,7 +4,6 @@
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include "engine.hpp"
 #include "fail.hpp"
 #include "random.hpp"

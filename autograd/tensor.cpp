@@ -1,14 +1,11 @@
 #include "tensor.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <new>
 #include <numeric>
-#include <vector>
 #include "engine.hpp"
 #include "fail.hpp"
 #include "kernels/copy.hpp"

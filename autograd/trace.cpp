@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -93,21 +92,13 @@ void Trace::on_name(const Tensor& x, std::string_view name) {
 std::string to_string(const Trace& trace) { return to_string(trace.events()); }
 
 std::string to_string(const std::vector<Trace::Event>& events, const std::vector<bool>& marked) {
-  std::vector<std::array<std::string, 5>> rows{{"op", "name", "from", "scope", "shapes"}};
+  std::vector<std::vector<std::string>> rows{{"op", "name", "from", "scope", "shapes"}};
   for (const Trace::Event& e : events) {
     const std::size_t n = rows.size();
     rows.push_back({(!marked.empty() && marked[n - 1] ? "* " : "") + std::to_string(n), e.op,
                     numbers(e.made_by), e.scope, shapes(e)});
   }
-  std::array<std::size_t, 5> width{};
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < width.size(); ++c)
-      width[c] = std::max(width[c], row[c].size());
-  std::string table;
-  for (const auto& [number, name, from, scope, shape] : rows)
-    table += fmt::format("{:>{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", number, width[0], name, width[1],
-                         from, width[2], scope, width[3], shape);
-  return table;
+  return in_columns(rows, "><<<");
 }
 
 const std::string& Scope::current() { return path(); }

@@ -47,12 +47,10 @@ void update_elements(std::string_view name, std::span<const ElementUpdate> updat
   });
 }
 
-namespace {
-
 using Levels = std::vector<std::vector<ElementUpdate>>;  // a level depends on those before it
 
 // Adds the sums of a list's tree to their levels, and returns the number of levels.
-std::size_t add_tree(std::span<Tensor> list, Levels& levels) {
+static std::size_t add_tree(std::span<Tensor> list, Levels& levels) {
   if (list.size() < 2)
     return 0;
   const auto at = [&levels](std::size_t level) -> auto& {
@@ -74,8 +72,6 @@ std::size_t add_tree(std::span<Tensor> list, Levels& levels) {
     at(level).push_back(element_update([](auto a, auto b) { return a + b; }, sum, rest));
   return level + 1;
 }
-
-}  // namespace
 
 void foreach_tree_sum_(std::span<std::vector<Tensor>> lists) {
   Levels levels;

@@ -68,34 +68,6 @@ const char* meaning(GradcheckReason reason) {
 
 std::string shape_of(const Tensor& x) { return x.defined() ? to_string(x.shape()) : "undefined"; }
 
-}  // namespace
-
-void expect(bool right, const std::string& text) {
-  if (!right)
-    FAIL(text);
-  SUCCEED();
-}
-
-std::string number(double x) {
-  return fmt::format("{:.6g}", std::isnan(x) ? std::abs(x) : x);  // a NaN may have a sign
-}
-
-std::array<std::string, 2> numbers(double a, double b) {
-  std::array both = {number(a), number(b)};
-  for (int digits = 9; both[0] == both[1] && digits <= 17; digits += 4)
-    both = {fmt::format("{:.{}g}", a, digits), fmt::format("{:.{}g}", b, digits)};
-  return both;
-}
-
-bool same(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() &&
-         std::ranges::equal(xgrad::detail::elements(a), xgrad::detail::elements(b), {},
-                            std::bit_cast<std::uint64_t, double>,
-                            std::bit_cast<std::uint64_t, double>);
-}
-
-namespace {
-
 // The gradient of a fixed combination of f's elements; `meanwhile` runs between forward and
 // backward.
 std::vector<double> gradient_of(const TensorFunction& f, const Inputs& inputs,
@@ -136,7 +108,56 @@ void check_calls(const std::string& name, const TensorFunction& f, const Inputs&
          name);
 }
 
+// An op with this value and these slopes, so that gradcheck() can check slopes that are numbers.
+Tensor op_of(const Inputs& in, const std::function<double(const std::vector<double>&)>& value,
+             const std::vector<double>& slopes) {
+  return record(
+      "yours", in,
+      [value](std::span<const Tensor> now) {
+        std::vector<double> x;
+        for (const Tensor& t : now)
+          x.push_back(t.item());
+        return scalar(value(x), DType::float64);
+      },
+      [slopes](Context& ctx) {
+        for (std::size_t i = 0; i < slopes.size(); ++i)
+          ctx.add(i, ctx.gradient() * slopes[i]);
+      });
+}
+
+// Other numbers; with factor 30, scores are so far apart that some weights are 0.
+Inputs scaled(double factor) {
+  Inputs in = exercise::inputs();
+  for (Tensor& x : in)
+    x = (x.detach() * factor).requires_grad_();
+  return in;
+}
+
 }  // namespace
+
+void expect(bool right, const std::string& text) {
+  if (!right)
+    FAIL(text);
+  SUCCEED();
+}
+
+std::string number(double x) {
+  return fmt::format("{:.6g}", std::isnan(x) ? std::abs(x) : x);  // a NaN may have a sign
+}
+
+std::array<std::string, 2> numbers(double a, double b) {
+  std::array both = {number(a), number(b)};
+  for (int digits = 9; both[0] == both[1] && digits <= 17; digits += 4)
+    both = {fmt::format("{:.{}g}", a, digits), fmt::format("{:.{}g}", b, digits)};
+  return both;
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() &&
+         std::ranges::equal(xgrad::detail::elements(a), xgrad::detail::elements(b), {},
+                            std::bit_cast<std::uint64_t, double>,
+                            std::bit_cast<std::uint64_t, double>);
+}
 
 void check_gradient(const std::string& name, const TensorFunction& f, const Inputs& inputs) {
   check_calls(name, f, inputs);
@@ -223,27 +244,6 @@ void check_op(const std::string& name, const TensorFunction& mine, const TensorF
   }
 }
 
-namespace {
-
-// An op with this value and these slopes, so that gradcheck() can check slopes that are numbers.
-Tensor op_of(const Inputs& in, const std::function<double(const std::vector<double>&)>& value,
-             const std::vector<double>& slopes) {
-  return record(
-      "yours", in,
-      [value](std::span<const Tensor> now) {
-        std::vector<double> x;
-        for (const Tensor& t : now)
-          x.push_back(t.item());
-        return scalar(value(x), DType::float64);
-      },
-      [slopes](Context& ctx) {
-        for (std::size_t i = 0; i < slopes.size(); ++i)
-          ctx.add(i, ctx.gradient() * slopes[i]);
-      });
-}
-
-}  // namespace
-
 void check_slopes(const std::string& name, const std::vector<std::string>& names,
                   const std::vector<std::vector<double>>& points,
                   const std::function<double(const std::vector<double>&)>& value,
@@ -292,18 +292,6 @@ Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool c
     scores = masked_fill(scores, nn::future(q.size(-2), k.size(-2)), -INFINITY);
   return matmul(softmax(scores, -1), v);
 }
-
-namespace {
-
-// Other numbers; with factor 30, scores are so far apart that some weights are 0.
-Inputs scaled(double factor) {
-  Inputs in = exercise::inputs();
-  for (Tensor& x : in)
-    x = (x.detach() * factor).requires_grad_();
-  return in;
-}
-
-}  // namespace
 
 void check_explained(Tensor (*attention)(const Inputs&)) {
   check_gradient("attention", attention, exercise::inputs());

@@ -15,9 +15,29 @@
 
 namespace xgrad::io {
 
+struct Checkpoint;
+struct CheckpointOptions;
+/// Generators other than default_generator(), which is always saved.
+using Generators = std::map<std::string, Generator*>;
+
 namespace detail {
+
+/// Throws a FileError: `message`, then everything missing, unexpected, misshapen, or of an
+/// inconvertible dtype (a buffer's I64 converts).  Other errors are those of verify().
+void check_fits(const std::string& message, const std::vector<nn::detail::StateEntry>& expected,
+                std::span<const SafetensorsFile> files, const std::set<std::string>& ignored,
+                const char* where = "in the model");
+
 void load_state(const nn::detail::Members& members, const nn::StateDict& state,
                 const std::string& path);
+void save(const nn::detail::Members& members, const std::string& path);
+std::string load(const nn::detail::Members& members, const SafetensorsFile& file,
+                 const std::set<std::string>& ignored);
+void save_checkpoint(const std::string& path, const nn::detail::Members& model,
+                     const optim::Optimizer& optimizer, const CheckpointOptions& options);
+void restore(const Checkpoint& checkpoint, const nn::detail::Members& model,
+             optim::Optimizer& optimizer, const Generators& generators);
+
 }  // namespace detail
 
 /// Loads the values of a state dict, read from the file at `path`, into a model.  Throws a
@@ -27,18 +47,6 @@ template <class M>
 void load_state(M& model, const nn::StateDict& state, const std::string& path) {
   detail::load_state(nn::detail::members(model), state, path);
 }
-
-namespace detail {
-/// Throws a FileError: `message`, then everything missing, unexpected, misshapen, or of an
-/// inconvertible dtype (a buffer's I64 converts).  Other errors are those of verify().
-void check_fits(const std::string& message, const std::vector<nn::detail::StateEntry>& expected,
-                std::span<const SafetensorsFile> files, const std::set<std::string>& ignored,
-                const char* where = "in the model");
-
-void save(const nn::detail::Members& members, const std::string& path);
-std::string load(const nn::detail::Members& members, const SafetensorsFile& file,
-                 const std::set<std::string>& ignored);
-}  // namespace detail
 
 /// Writes parameters and buffers; a tied weight once.  Throws FileError for what cannot be written.
 template <class M>
@@ -85,9 +93,6 @@ std::string load(M& model, const std::string& path) {
 //
 // The same run gives the same bytes: nothing depends on time, machine, path or threads.
 
-/// Generators other than default_generator(), which is always saved.
-using Generators = std::map<std::string, Generator*>;
-
 /// A checkpoint holds these besides model and optimizer.
 struct CheckpointOptions {
   std::uint64_t step = 0;  ///< updates made
@@ -114,44 +119,26 @@ struct Checkpoint {
 /// model's, and for a name that begins with "optimizer.".
 template <class M>
 void save_checkpoint(const std::string& path, const M& model, const optim::Optimizer& optimizer,
-                     const CheckpointOptions& options = {});
+                     const CheckpointOptions& options = {}) {
+  detail::save_checkpoint(path, nn::detail::members(model), optimizer, options);
+}
 
 /// Reads a checkpoint.  Throws FileError, with the reason, for a file that is no checkpoint or is
 /// damaged.
 Checkpoint load_checkpoint(const std::string& path);
 
-/// Loads a checkpoint into model, optimizer and generators, and returns it.  The optimizer may have
+/// Loads a checkpoint into model, optimizer and generators; one that is given by its path is
+/// returned.  The optimizer may have
 /// its parameters in another order and other groups, unless a group would mix parameters trained
 /// with different options.  Throws FileError if anything does not fit; then nothing has changed.
 template <class M>
-Checkpoint restore(const std::string& path, M& model, optim::Optimizer& optimizer,
-                   const Generators& generators = {});
-template <class M>
 void restore(const Checkpoint& checkpoint, M& model, optim::Optimizer& optimizer,
-             const Generators& generators = {});
-
-namespace detail {
-void save_checkpoint(const std::string& path, const nn::detail::Members& model,
-                     const optim::Optimizer& optimizer, const CheckpointOptions& options);
-void restore(const Checkpoint& checkpoint, const nn::detail::Members& model,
-             optim::Optimizer& optimizer, const Generators& generators);
-}  // namespace detail
-
-template <class M>
-void save_checkpoint(const std::string& path, const M& model, const optim::Optimizer& optimizer,
-                     const CheckpointOptions& options) {
-  detail::save_checkpoint(path, nn::detail::members(model), optimizer, options);
-}
-
-template <class M>
-void restore(const Checkpoint& checkpoint, M& model, optim::Optimizer& optimizer,
-             const Generators& generators) {
+             const Generators& generators = {}) {
   detail::restore(checkpoint, nn::detail::members(model), optimizer, generators);
 }
-
 template <class M>
 Checkpoint restore(const std::string& path, M& model, optim::Optimizer& optimizer,
-                   const Generators& generators) {
+                   const Generators& generators = {}) {
   Checkpoint checkpoint = load_checkpoint(path);
   restore(checkpoint, model, optimizer, generators);
   return checkpoint;

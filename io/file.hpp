@@ -1,5 +1,5 @@
 #pragma once
-// Files on disk: reads at an offset, and atomic writes.
+// Files on disk: reads at an offset, atomic writes, and a checksum that detects any changed bit.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+struct XXH3_state_s;
 
 namespace xgrad::io {
 
@@ -70,14 +72,6 @@ void write_file(const std::string& path, std::string_view content);
 /// device and inode.  Throws FileError.  Skips inputs that are empty or do not exist.
 void check_output(const std::string& path, bool overwrite,
                   const std::vector<std::string>& inputs = {});
-
-}  // namespace xgrad::io
-
-// A checksum that detects any changed bit.
-
-struct XXH3_state_s;
-
-namespace xgrad::io {
 
 /// The 64-bit XXH3 (xxHash) of bytes added in any number of parts.  It detects accidents, not
 /// forgery.

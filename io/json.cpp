@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <type_traits>
 #include "../autograd/fail.hpp"
 #include "file.hpp"
 

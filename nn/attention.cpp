@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <vector>
 #include "../autograd/fail.hpp"
 #include "../autograd/graph.hpp"
 #include "../autograd/ops.hpp"

@@ -463,14 +463,10 @@ const LayerReport::Line& LayerReport::line(std::string_view check) const {
 }
 
 std::string LayerReport::table() const {
-  std::size_t width = 0;
+  std::vector<std::vector<std::string>> rows;
   for (const Line& l : lines)
-    width = std::max(width, l.check.size());
-  std::string text;
-  for (const Line& l : lines)
-    text += fmt::format("{:<{}}  {:<14}  {}\n", l.check, width, words[static_cast<int>(l.status)],
-                        l.found);
-  return text;
+    rows.push_back({l.check, fmt::format("{:<14}", words[static_cast<int>(l.status)]), l.found});
+  return in_columns(rows, "<<");
 }
 
 std::ostream& operator<<(std::ostream& out, const LayerReport& report) {

@@ -20,6 +20,9 @@
 
 namespace xgrad::nn {
 
+struct LayerReport;
+struct LayerCheckOptions;
+
 namespace detail {
 
 enum class LayerCheck { gradcheck, gradgradcheck };
@@ -62,6 +65,19 @@ TensorFunction call_of(const M& model, std::size_t given) {
       return [&model](const Inputs& in) { return model(in[0], in[1], in[2]); };
   wrong_count(given);
 }
+
+// Says why a class is no layer.
+struct NoLayer {
+  template <class M>
+  NoLayer(const M&) {
+    check_layer_type<M>();
+  }
+};
+
+using OfInputs = std::function<Tensor(const std::vector<Tensor>&)>;
+LayerReport check_layer(const Members& members, const OfInputs& f,
+                        const std::vector<Tensor>& inputs, const LayerCheckOptions& options,
+                        bool is_call);
 
 }  // namespace detail
 
@@ -139,15 +155,7 @@ using nn::gradgradcheck;
 
 namespace xgrad::nn {
 
-namespace detail {
-// In these functions alone, because xgrad::gradcheck() takes a class without visit as a function.
-struct NoLayer {
-  template <class M>
-  NoLayer(const M&) {
-    check_layer_type<M>();
-  }
-};
-}  // namespace detail
+// After those names, because xgrad::gradcheck() takes a class without visit as a function.
 template <int = 0>
 GradcheckReport gradcheck(detail::NoLayer, const std::vector<Tensor>&, GradcheckOptions = {});
 template <int = 0>
@@ -192,13 +200,6 @@ struct LayerReport {
   std::string table() const;
 };
 std::ostream& operator<<(std::ostream& out, const LayerReport& report);
-
-namespace detail {
-using OfInputs = std::function<Tensor(const std::vector<Tensor>&)>;
-LayerReport check_layer(const Members& members, const OfInputs& f,
-                        const std::vector<Tensor>& inputs, const LayerCheckOptions& options,
-                        bool is_call);
-}  // namespace detail
 
 /// Checks f(layer, inputs), which calls the layer in its own way, on a clone of the layer.  Layer
 /// and inputs are converted to each dtype; a Tensor that f holds is not, so pass it as an input:

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <set>
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
@@ -70,8 +69,8 @@ Tensor Linear::operator()(const Tensor& x) const {
 }
 
 Embedding::Embedding(Dim num_embeddings, Dim dim, const EmbeddingOptions& options)
-    : weight(init::normal_(zeros({sized("Embedding", "num_embeddings", num_embeddings),
-                                  sized("Embedding", "dim", dim)}))),
+    : weight(init::normal_(zeros(
+          {sized("Embedding", "num_embeddings", num_embeddings), sized("Embedding", "dim", dim)}))),
       padding_idx(options.padding_idx) {
   check<ValueError>(
       !padding_idx || (*padding_idx >= -num_embeddings && *padding_idx < num_embeddings),
@@ -227,20 +226,18 @@ void detail::refuse_access(std::size_t i, std::size_t size, bool exists) {
   fail<ValueError>("Sequential: there is no layer {}; there are {}", i, size);
 }
 
-namespace detail {
-template AnyLayer::AnyLayer(Linear);
-template AnyLayer::AnyLayer(Embedding);
-template AnyLayer::AnyLayer(Dropout);
-template AnyLayer::AnyLayer(LayerNorm);
-template AnyLayer::AnyLayer(ReLU);
-template AnyLayer::AnyLayer(GELU);
-template AnyLayer::AnyLayer(Tanh);
-template void Collector::layer(const std::string&, Linear&);
-template void Collector::layer(const std::string&, Embedding&);
-template void Collector::layer(const std::string&, Dropout&);
-template void Collector::layer(const std::string&, LayerNorm&);
-template void Collector::layer(const std::string&, Sequential&);
-}  // namespace detail
+template detail::AnyLayer::AnyLayer(Linear);
+template detail::AnyLayer::AnyLayer(Embedding);
+template detail::AnyLayer::AnyLayer(Dropout);
+template detail::AnyLayer::AnyLayer(LayerNorm);
+template detail::AnyLayer::AnyLayer(ReLU);
+template detail::AnyLayer::AnyLayer(GELU);
+template detail::AnyLayer::AnyLayer(Tanh);
+template void detail::Collector::layer(const std::string&, Linear&);
+template void detail::Collector::layer(const std::string&, Embedding&);
+template void detail::Collector::layer(const std::string&, Dropout&);
+template void detail::Collector::layer(const std::string&, LayerNorm&);
+template void detail::Collector::layer(const std::string&, Sequential&);
 
 Sequential::Sequential(std::initializer_list<detail::AnyLayer> layers) : layers_(layers) {}
 Sequential::Sequential(const Sequential&) = default;
@@ -383,11 +380,10 @@ void merge_lora(const Members& members) {
                             members.tied(adapter_of(weight), adapter_of(m.name)),
                         "merge_lora: {} is also {}, which would change", weight, m.name);
     if (merged.emplace(linear->weight.handle().get(), linear).second)
-      linear->weight.copy_(adapted(
-          *linear, linear->weight, 0,
-          [scale = linear->lora_scale](const Tensor& A, const Tensor& B) {
-            return scale * matmul(B, A);
-          }));
+      linear->weight.copy_(adapted(*linear, linear->weight, 0,
+                                   [scale = linear->lora_scale](const Tensor& A, const Tensor& B) {
+                                     return scale * matmul(B, A);
+                                   }));
     linear->lora_A = linear->lora_B = Tensor();
     linear->lora_parts.clear();
   }

@@ -3,7 +3,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -318,6 +317,8 @@ using NLLLoss = Loss<const NllLossOptions&, nullptr, nll_loss>;
 using BCELoss = Loss<const BinaryCrossEntropyOptions&, binary_cross_entropy>;
 using BCEWithLogitsLoss = Loss<const BinaryCrossEntropyOptions&, binary_cross_entropy_with_logits>;
 
+struct LoraOptions;
+
 namespace detail {
 
 [[noreturn]] void refuse_input(std::string_view type, const char* input);
@@ -387,6 +388,17 @@ AnyLayer::AnyLayer(M layer) {
     held_ = std::make_unique<Held<M>>(std::move(layer));
 }
 
+/// The names that the options choose.  ValueError, if `all`, for a target that chooses none.
+std::vector<std::string> lora_targets(const std::vector<std::string>& names,
+                                      const LoraOptions& options, bool all = true);
+/// Linears by name, with their parts.
+using LoraLayers = std::map<std::string, std::vector<LoraPart>>;
+/// Without a generator, the adapters are zeros, whose values follow, and may have any rank.
+void add_lora(const Members& members, const LoraOptions& options, const LoraLayers& layers,
+              Generator* generator);
+void add_lora(const Members& members, const LoraOptions& options, Generator& generator);
+void merge_lora(const Members& members);
+
 }  // namespace detail
 
 /// Layers applied one after the other: Sequential{Linear(2, 16), Tanh{}, Linear(16, 1)}.  The first
@@ -440,21 +452,19 @@ class Sequential {
   std::vector<detail::AnyLayer> layers_;
 };
 
-namespace detail {
 // Compiled in layers.cpp, not again in every program.
-extern template AnyLayer::AnyLayer(Linear);
-extern template AnyLayer::AnyLayer(Embedding);
-extern template AnyLayer::AnyLayer(Dropout);
-extern template AnyLayer::AnyLayer(LayerNorm);
-extern template AnyLayer::AnyLayer(ReLU);
-extern template AnyLayer::AnyLayer(GELU);
-extern template AnyLayer::AnyLayer(Tanh);
-extern template void Collector::layer(const std::string&, Linear&);
-extern template void Collector::layer(const std::string&, Embedding&);
-extern template void Collector::layer(const std::string&, Dropout&);
-extern template void Collector::layer(const std::string&, LayerNorm&);
-extern template void Collector::layer(const std::string&, Sequential&);
-}  // namespace detail
+extern template detail::AnyLayer::AnyLayer(Linear);
+extern template detail::AnyLayer::AnyLayer(Embedding);
+extern template detail::AnyLayer::AnyLayer(Dropout);
+extern template detail::AnyLayer::AnyLayer(LayerNorm);
+extern template detail::AnyLayer::AnyLayer(ReLU);
+extern template detail::AnyLayer::AnyLayer(GELU);
+extern template detail::AnyLayer::AnyLayer(Tanh);
+extern template void detail::Collector::layer(const std::string&, Linear&);
+extern template void detail::Collector::layer(const std::string&, Embedding&);
+extern template void detail::Collector::layer(const std::string&, Dropout&);
+extern template void detail::Collector::layer(const std::string&, LayerNorm&);
+extern template void detail::Collector::layer(const std::string&, Sequential&);
 
 // Low-rank adaptation: a model's own weights are frozen, and each Linear learns the product of two
 // small matrices that is added to its weight.  Hu et al., 2021 (arXiv 2106.09685).
@@ -475,19 +485,6 @@ struct LoraOptions {
   /// Names of layers that all-linear omits, as all layers in them; they need not exist.
   std::vector<std::string> except = {"lm_head"};
 };
-
-namespace detail {
-/// The names that the options choose.  ValueError, if `all`, for a target that chooses none.
-std::vector<std::string> lora_targets(const std::vector<std::string>& names,
-                                      const LoraOptions& options, bool all = true);
-/// Linears by name, with their parts.
-using LoraLayers = std::map<std::string, std::vector<LoraPart>>;
-/// Without a generator, the adapters are zeros, whose values follow, and may have any rank.
-void add_lora(const Members& members, const LoraOptions& options, const LoraLayers& layers,
-              Generator* generator);
-void add_lora(const Members& members, const LoraOptions& options, Generator& generator);
-void merge_lora(const Members& members);
-}  // namespace detail
 
 /// Gives each Linear the adapters lora_A (rank, in), from U(-1 / sqrt(in), 1 / sqrt(in)), and
 /// lora_B (out, rank), zeros: y = x Wᵀ + b + (alpha / rank) (x Aᵀ) Bᵀ is unchanged at first.  All

@@ -14,18 +14,14 @@
 
 namespace xgrad::nn::detail {
 
-namespace {
-
 // The name to which `name` is tied: an alias covers its own name and, if it is a layer's, all names
 // below.
-std::string tied_target(const std::vector<Alias>& aliases, const std::string& name) {
+static std::string tied_target(const std::vector<Alias>& aliases, const std::string& name) {
   for (const Alias& alias : aliases)
     if (name == alias.name || name.starts_with(alias.name + "."))
       return alias.target + name.substr(alias.name.size());
   return {};
 }
-
-}  // namespace
 
 std::string name_below(const std::string& layer, std::string_view name) {
   return layer.empty() ? std::string(name) : fmt::format("{}.{}", layer, name);
@@ -388,10 +384,7 @@ static std::string with_commas(std::size_t n) {
 }
 
 std::string summary(const Members& members) {
-  struct Line {
-    std::string layer, type, count, shapes;
-  };
-  std::vector<Line> lines{{"layer", "type", "parameters", "shapes"}};
+  std::vector<std::vector<std::string>> lines{{"layer", "type", "parameters", "shapes"}};
   std::size_t total = 0, trainable = 0, bytes = 0;
   for (std::size_t i = 0; i < members.layers.size(); ++i) {
     std::size_t count = 0;
@@ -428,19 +421,10 @@ std::string summary(const Members& members) {
       lines.push_back({members.layers[i].name.empty() ? "(model)" : members.layers[i].name,
                        short_type_name(members.layers[i].type), with_commas(count), shapes});
   }
-  std::size_t layer_width = 0, type_width = 0, count_width = 0;
-  for (const Line& line : lines) {
-    layer_width = std::max(layer_width, line.layer.size());
-    type_width = std::max(type_width, line.type.size());
-    count_width = std::max(count_width, line.count.size());
-  }
-  std::string table;
-  for (const Line& line : lines)
-    table += fmt::format("{:<{}}  {:<{}}  {:>{}}  {}\n", line.layer, layer_width, line.type,
-                         type_width, line.count, count_width, line.shapes);
-  return table + fmt::format("total {} parameter{}, {} of them trainable, {:.2f} MB\n",
-                             with_commas(total), total == 1 ? "" : "s", with_commas(trainable),
-                             static_cast<double>(bytes) / 1e6);
+  return in_columns(lines, "<<>") +
+         fmt::format("total {} parameter{}, {} of them trainable, {:.2f} MB\n", with_commas(total),
+                     total == 1 ? "" : "s", with_commas(trainable),
+                     static_cast<double>(bytes) / 1e6);
 }
 
 std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& output) {

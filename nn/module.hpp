@@ -56,31 +56,22 @@ struct Tie {
 constexpr Tie tied_to(std::string_view target) { return {target}; }
 
 namespace detail {
+
 struct AnyVisitor {
   template <class T>
   void operator()(std::string_view, T&&) const {}
 };
-}  // namespace detail
-
-/// A struct with `static void visit(auto& self, auto&& v)` that lists its members.
 template <class M>
-concept Layer = requires(std::remove_const_t<M>& model) {
-  std::remove_const_t<M>::visit(model, detail::AnyVisitor{});
+concept HasVisit = requires(std::remove_const_t<M>& model) {
+  std::remove_const_t<M>::visit(model, AnyVisitor{});
 };
-
-/// In functions that change a layer's flags or members.
-template <class M>
-concept MutableLayer = !std::is_const_v<M>;
-
-namespace detail {
-
 template <class M>
 concept VisitOfObject = requires(M& m) {
   m.visit(m, AnyVisitor{});
 }
 || requires(M& m) { m.visit(AnyVisitor{}); };
 template <class M>
-concept MeantAsLayer = Layer<M> || VisitOfObject<M>;
+concept MeantAsLayer = HasVisit<M> || VisitOfObject<M>;
 template <class M, class X = const Tensor&>
 concept HasForward = requires(M& m, X x) {
   m.forward(x);
@@ -91,12 +82,12 @@ concept HasForward = requires(M& m, X x) {
 // compiler's report of an unsatisfied concept has its cause after dozens of lines.
 template <class M>
 constexpr bool check_layer_type() {
-  static_assert(Layer<M> || !VisitOfObject<M>,
+  static_assert(HasVisit<M> || !VisitOfObject<M>,
                 "the visit of this layer is not static: static void visit(auto& self, auto&& v)");
-  static_assert(Layer<M> || VisitOfObject<M>,
+  static_assert(HasVisit<M> || VisitOfObject<M>,
                 "this layer has no public static void visit(auto& self, auto&& v), which names its "
                 "members: v(\"weight\", self.weight)");
-  return Layer<M>;
+  return HasVisit<M>;
 }
 // The same of a class that cannot be called as `const M&`, or not even as `M&`.
 template <class M, bool called, bool called_if_mutable>
@@ -245,7 +236,7 @@ void Collector::member(const std::string& owner, const std::string& name, T& x) 
   } else if constexpr (std::same_as<M, bool>) {
     if constexpr (!std::is_const_v<T>)
       flag(x);
-  } else if constexpr (Layer<M>) {
+  } else if constexpr (HasVisit<M>) {
     layer(name, x);
   } else if constexpr (requires { x.tensor, x.bfloat16; }) {
     weight(name, x.tensor, x.bfloat16);
@@ -314,6 +305,14 @@ std::string summary(const Members& members);
 std::vector<Tensor> unvisited_leaves(const Members& members, const Tensor& output);
 
 }  // namespace detail
+
+/// A struct with `static void visit(auto& self, auto&& v)` that lists its members.
+template <class M>
+concept Layer = detail::HasVisit<M>;
+
+/// In functions that change a layer's flags or members.
+template <class M>
+concept MutableLayer = !std::is_const_v<M>;
 
 // M is a Layer.  Each of these throws ValueError if visit gives one name twice, if one Tensor has
 // two names without a tie, or if a tie's target is not a member that visit names.

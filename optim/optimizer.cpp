@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
 #include "../autograd/ops.hpp"

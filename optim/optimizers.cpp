@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <span>
 #include <tuple>
 #include <unordered_set>
 #include "../autograd/fail.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <utility>
 #include "../autograd/engine.hpp"
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"

@@ -61,28 +61,7 @@ auto of_rows(const Loss& loss, const Batch&... batch) {
   };
 }
 
-}  // namespace detail
-
-/// The same for loss(x, y, ...), a mean over the rows of Tensors, Indices or Masks; it is called
-/// with a range of rows of each.  ShapeError unless all have equally many.
-template <class Loss, class... Batch>
-requires(sizeof...(Batch) > 0 &&
-         std::invocable<const Loss&, const Batch&...>) double backward(const Loss& loss,
-                                                                       const Batch&... batch) {
-  return backward(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
-}
-template <class Loss, class... Batch>
-requires(sizeof...(Batch) > 0 &&
-         std::invocable<const Loss&, const Batch&...>) double mean_loss(const Loss& loss,
-                                                                        const Batch&... batch) {
-  return mean_loss(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
-}
-
-}  // namespace xgrad::parallel
-
-namespace xgrad::parallel::detail {
-
-// Results of shards, for code that computes some of a batch's shards: parallel/ and extras/.
+// Results of shards, for code that computes some of a batch's shards: parallel/mpi.
 
 /// Shards [first, last).
 using ShardRange = std::pair<std::size_t, std::size_t>;
@@ -117,4 +96,21 @@ double backward_all(std::size_t rows, std::size_t most_shards, const RunShard& r
 /// The sum in the losses' dtype, as the loss of the whole batch would be.
 double total(const std::vector<double>& losses, DType dtype);
 
-}  // namespace xgrad::parallel::detail
+}  // namespace detail
+
+/// The same for loss(x, y, ...), a mean over the rows of Tensors, Indices or Masks; it is called
+/// with a range of rows of each.  ShapeError unless all have equally many.
+template <class Loss, class... Batch>
+requires(sizeof...(Batch) > 0 &&
+         std::invocable<const Loss&, const Batch&...>) double backward(const Loss& loss,
+                                                                       const Batch&... batch) {
+  return backward(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
+}
+template <class Loss, class... Batch>
+requires(sizeof...(Batch) > 0 &&
+         std::invocable<const Loss&, const Batch&...>) double mean_loss(const Loss& loss,
+                                                                        const Batch&... batch) {
+  return mean_loss(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
+}
+
+}  // namespace xgrad::parallel

@@ -1,9 +1,11 @@
 // Arrows run downward only: a folder's files include only layers below it, and nothing outside
-// autograd/ includes its kernels.  One header handles the locations of xtensor's headers.
+// autograd/ includes its kernels.  One header handles the locations of xtensor's headers.  A file
+// opens a namespace once.
 
 #include <algorithm>
 #include <filesystem>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -81,6 +83,12 @@ Names violations(const std::string& path, const std::string& text) {
   }
   if (path != "autograd/xtensor.hpp" && text.find("#include <xtensor/") != std::string::npos)
     found.push_back(path + ": xtensor's headers are included by autograd/xtensor.hpp");
+  static const std::regex opening("(?:^|\n)namespace (?:\\w+::)*(\\w*) ?\\{");
+  std::set<std::string> opened;
+  for (std::sregex_iterator at(text.begin(), text.end(), opening), end; at != end; ++at)
+    if (!opened.insert(at->str(1)).second && path != "autograd/kernels/simd.hpp" &&
+        path != "nn/check.hpp")  // these say why
+      found.push_back(path + ": namespace " + at->str(1) + " is opened twice");
   return found;
 }
 
@@ -138,6 +146,9 @@ TEST_CASE("An include of something above is found", "[includes]") {
   CHECK(of("xgrad.hpp", "lm/gpt.hpp").size() == 1);
   CHECK(of("xgrad.hpp", "autograd/kernels/parallel.hpp").size() == 1);
   CHECK(violations("examples/mine.cpp", "#include <xtensor/xview.hpp>\n").size() == 1);
+
+  CHECK(violations("nn/a.hpp", "namespace xgrad {\nnamespace a {\n}\nnamespace xgrad::a {\n}\n") ==
+        Names{"nn/a.hpp: namespace a is opened twice"});
 
   CHECK(of("autograd/kernels/gemm.hpp", "autograd/fail.hpp").empty());
   CHECK(of("autograd/ops/norm.cpp", "autograd/kernels/norm.hpp").empty());

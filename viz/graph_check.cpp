@@ -11,7 +11,6 @@
 #include <limits>
 #include <numeric>
 #include <set>
-#include <string>
 #include <utility>
 #include "../autograd/check/describe.hpp"
 #include "../autograd/check/probe.hpp"
@@ -20,23 +19,12 @@
 namespace xgrad::viz::detail {
 namespace {
 
-using xgrad::detail::Claim, xgrad::detail::Direction, xgrad::detail::Elements,
-    xgrad::detail::Findings, xgrad::detail::Finding, xgrad::detail::Doubles, xgrad::detail::Point,
-    xgrad::detail::Probe, xgrad::detail::Tolerance;
 using xgrad::detail::elements, xgrad::detail::like, xgrad::detail::scale_of;
+using xgrad::detail::Finding, xgrad::detail::Findings, xgrad::detail::Doubles, xgrad::detail::Point,
+    xgrad::detail::Probe, xgrad::detail::RecordedGradient;
 using EngineVerdict = xgrad::detail::Verdict;
 
 // ---- a gradient compared with differences of its function ----
-
-// A function of x: the sum of weights times values.
-struct Measured {
-  bool wide;                                    // differences in float64
-  bool exact;                                   // the gradient is float64, too
-  std::function<Doubles(const Doubles& x)> at;  // the values at x
-  Doubles weights;                              // of the values
-  double slack;      // what rounding may do to a right gradient along a direction
-  Doubles rounding;  // and to each of its elements
-};
 
 constexpr std::size_t each_up_to = 8;  // elements that are checked one by one
 constexpr const char* not_finite_values =
@@ -48,88 +36,47 @@ bool moves(double v) { return std::isfinite(v) && v >= -xgrad::detail::mask_size
 // How often the function runs for a gradient of n elements, if nothing disagrees.
 std::size_t runs_for(std::size_t n) { return 1 + 2 * (n <= each_up_to ? n : 1); }
 
-// The engine's verdict.  Unchecked, too, where rounding may be a tenth of the gradient.  Elements
-// that are infinite or below -1e8 (masked scores) stay as they are.
-GraphCheck compare(const Doubles& gradient, const Doubles& x, const Measured& f) {
+// The engine's verdict on a gradient of the sum of weights * at(x), in float64 if `wide`.
+// Unchecked, too, where rounding may be a tenth of the gradient.  Elements that are infinite or
+// below -1e8 (masked scores) stay as they are.
+GraphCheck compare(const RecordedGradient& of, const Doubles& x, bool wide,
+                   const std::function<Doubles(const Doubles& x)>& at, const Doubles& all_weights) {
   if (x.empty())
     return {.message = "it has no elements"};
   const auto finite = [](double v) { return std::isfinite(v); };
   if (std::ranges::any_of(x, [](double v) { return std::isnan(v); }) ||
-      !std::ranges::all_of(gradient, finite) || !std::ranges::all_of(f.weights, finite))
+      !std::ranges::all_of(of.gradient, finite) || !std::ranges::all_of(all_weights, finite))
     return {.message = not_finite_values};
-  Probe probe{.leaves = {xgrad::detail::Leaf(x)},
-              .at = [&](Point to, double) { return f.at(to[0].empty() ? x : to[0]); },
-              .center = f.at(x),
-              .unit = f.wide ? 0x1p-53 : 0x1p-24};
-  const double largest = scale_of(gradient);
+  const Probe probe{.leaves = {xgrad::detail::Leaf(x)},
+                    .at = [&](Point to, double) { return at(to[0].empty() ? x : to[0]); },
+                    .center = at(x),
+                    .unit = wide ? 0x1p-53 : 0x1p-24};
   std::vector<std::size_t> moving;
-  double rounds = 0, total = 0, all = 0;
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (moves(x[i])) {
+    if (moves(x[i]))
       moving.push_back(i);
-      rounds += std::abs(gradient[i] * x[i]);
-    }
   if (moving.empty())
     return {.message = "all its elements are infinite or below -1e8, as masked scores are"};
-  const auto weights = xgrad::detail::nonzero(f.weights);
-  for (const auto& [j, w] : weights) {
-    if (!std::isfinite(probe.center.at(j)))
-      return {.message = not_finite_values};
-    total += std::abs(w * probe.center[j]);
-    all += std::abs(w);
-  }
-  probe.scales.assign(probe.center.size(), all > 0 ? rounds / all : 0);
-
-  bool sharp = f.exact;  // so that a line sees one wrong element of many
-  const auto limits = [&](std::size_t, Elements at, const Direction& direction) {
-    const bool one = at.size() == 1;
-    const double analytic = std::abs(xgrad::detail::dot(gradient, direction.by[0]));
-    const double of_values = total / direction.size;
-    double rounding = f.slack;
-    for (const std::size_t i : at)
-      rounding += std::abs(direction.by[0][i]) * f.rounding[i];
-    auto some = f.wide ? Tolerance{} : Tolerance{.eps = 1e-3, .atol = 1e-5, .rtol = 3e-2};
-    some = some.scaled(analytic, total, direction.size);
-    if (sharp && !one) {
-      some.rtol /= 10 * static_cast<double>(at.size());
-      some.atol = std::min(some.atol, some.rtol * analytic);
-    }
-    some.atol += rounding + (f.exact ? 4e-15 * largest : 1e-6 * of_values);
-    if (one && !f.exact)
-      some.atol += 1e-5 * largest;
-    rounding += (f.wide ? 1e-9 : 1e-4) * of_values;
-    if (!one || rounding > 1e-4 * largest)
-      some.rounding = rounding;
-    return some;
-  };
+  const auto weights = xgrad::detail::nonzero(all_weights);
+  if (!std::ranges::all_of(weights, [&](auto& one) { return finite(probe.center.at(one.first)); }))
+    return {.message = not_finite_values};
   const bool each = x.size() <= each_up_to;
-  GraphCheck check{.analytic = gradient,
+  GraphCheck check{.analytic = of.gradient,
                    .numeric = Doubles(x.size(), std::numeric_limits<double>::quiet_NaN())};
   Findings found;
-  const Claim claim{weights, gradient};
-  const xgrad::detail::CheckOptions options{.tolerance = limits,
-                                            .among = moving,
-                                            .one_by_one = each ? moving.size() : 0,
-                                            .most_suspects = 16,
-                                            .halve_unchecked = false,
-                                            .by_signs = true};
-  const auto ask = [&] {
-    return xgrad::detail::check_claims(probe, 0, {&claim, 1}, options, [&](const Finding& one) {
-      found.add(one);
-      if (each) {
-        check.analytic[one.element] += 0.0;  // no -0
-        check.numeric[one.element] = one.numeric;
-      }
-    });
-  };
-  Finding line = ask();
-  if (sharp && line.verdict != EngineVerdict::right) {
-    sharp = false;
-    const Findings suspects = std::exchange(found, {});
-    line = ask();
-    if (line.verdict == EngineVerdict::right)
-      found = suspects;
-  }
+  const Finding line = check_recorded(probe, weights, of,
+                                      {.tolerance = {},
+                                       .among = moving,
+                                       .one_by_one = each ? moving.size() : 0,
+                                       .most_suspects = 16,
+                                       .halve_unchecked = false,
+                                       .by_signs = true},
+                                      found, [&](const Finding& one) {
+                                        if (each) {
+                                          check.analytic[one.element] += 0.0;  // no -0
+                                          check.numeric[one.element] = one.numeric;
+                                        }
+                                      });
   if (!each) {
     check.analytic = {line.analytic};
     check.numeric = {line.numeric};
@@ -323,15 +270,15 @@ class Replay {
       for (std::size_t i = 0; i < g.size(); ++i)
         rounding[i] += (exact(graph_.nodes[part.to].value) ? 2.2e-16 : 1.2e-7) * std::abs(g[i]);
     }
-    return compared(gradient, x,
-                    {wide_, exact(consumer.value),
-                     [&](const Doubles& at) {
-                       auto in = inputs;
-                       for (const std::size_t i : part.inputs)
-                         in[i] = like(x, at);
-                       return elements(op.event->forward(in));
-                     },
-                     elements(consumer.gradient), slack_of(op.node), rounding});
+    return compared(
+        {gradient, exact(consumer.value), slack_of(op.node), rounding}, x,
+        [&](const Doubles& at) {
+          auto in = inputs;
+          for (const std::size_t i : part.inputs)
+            in[i] = like(x, at);
+          return elements(op.event->forward(in));
+        },
+        elements(consumer.gradient));
   }
 
   GraphCheck whole(std::size_t node, double& work) {
@@ -376,16 +323,17 @@ class Replay {
       return {.message = skipped};
     work -= cost;
     std::vector<Tensor> values = base_;
-    const GraphCheck found =
-        compared(of.gathered.defined() ? elements(of.gathered) : Doubles(n), base_[node],
-                 {wide_, exact(of.value),
-                  [&](const Doubles& at) {
-                    values[node] = like(base_[node], at);
-                    for (const RanOp* const op : again)
-                      values[op->node] = forward(*op, values, base_);
-                    return elements(values[graph_.root]);
-                  },
-                  seed_, slack, Doubles(n)});
+    const GraphCheck found = compared(
+        {of.gathered.defined() ? elements(of.gathered) : Doubles(n), exact(of.value), slack,
+         Doubles(n)},
+        base_[node],
+        [&](const Doubles& at) {
+          values[node] = like(base_[node], at);
+          for (const RanOp* const op : again)
+            values[op->node] = forward(*op, values, base_);
+          return elements(values[graph_.root]);
+        },
+        seed_);
     const bool blamed = std::ranges::any_of(
         wrong_, [&](const auto& way) { return depends[way.first] && depends[way.second]; });
     if (found.verdict == GraphCheck::Verdict::wrong && !blamed)
@@ -397,9 +345,11 @@ class Replay {
     return found;
   }
 
-  static GraphCheck compared(const Doubles& gradient, const Tensor& x, const Measured& f) {
+  GraphCheck compared(const RecordedGradient& of, const Tensor& x,
+                      const std::function<Doubles(const Doubles& x)>& at,
+                      const Doubles& weights) const {
     try {
-      return compare(gradient, elements(x), f);
+      return compare(of, elements(x), wide_, at, weights);
     } catch (const std::exception& error) {
       return {.message = fmt::format("its forward cannot be run again: {}", error.what())};
     }

@@ -103,6 +103,46 @@ struct Run {
   }
 };
 
+ComparedOp described(const Run& run, std::size_t n) {
+  const Op& op = run.ops[n];
+  return {n + 1, op.op, op.scope, op.value.tensor};
+}
+
+std::string name_of(const ComparedOp& op) {
+  return fmt::format("op {}, {}{}", op.number, op.op, op.scope.empty() ? "" : " in " + op.scope);
+}
+
+// Detects two masks: places where only one of the values is infinite.
+std::string other_infinities(const Intermediate& m, const Intermediate& r) {
+  std::size_t first = 0, count = 0;
+  for (std::size_t i = 0; m.shape() == r.shape() && i < m.numbers.size(); ++i)
+    if (std::isinf(m.numbers[i]) != std::isinf(r.numbers[i]) && count++ == 0)
+      first = i;
+  if (count == 0)
+    return {};
+  return fmt::format("only {} is infinite at {}, the first of {} such places",
+                     std::isinf(m.numbers[first]) ? "yours" : "the reference's",
+                     detail::place(first, m.shape()), count);
+}
+
+// The dimension along which it sums to 1, like a softmax.
+std::optional<std::size_t> normalized_dim(const Intermediate& x) {
+  for (std::size_t d = 0; d < x.shape().size(); ++d) {
+    const std::vector<double> sums = detail::elements(sum(x.tensor.detach(), d));
+    if (detail::close(sums, std::vector<double>(sums.size(), 1), 1e-5))
+      return d;
+  }
+  return std::nullopt;
+}
+
+std::string other_softmax(const Intermediate& m, const Intermediate& r) {
+  const auto mine = normalized_dim(m), theirs = normalized_dim(r);
+  return mine && theirs && mine != theirs
+             ? fmt::format("yours sums to 1 along dimension {}, the reference's along {}", *mine,
+                           *theirs)
+             : std::string();
+}
+
 class Alignment {
  public:
   Alignment(Run& mine, Run& reference, const CompareOptions& options)
@@ -172,10 +212,43 @@ class Alignment {
     return first;
   }
 
-  std::string hint(std::size_t m, std::size_t r) const;
+  std::string hint(std::size_t m, std::size_t r) const {
+    const Op &mine = mine_.ops[m], &theirs = reference_.ops[r];
+    const Op* const other = counterpart(theirs);
+    const auto values = [&](const Op& op) {
+      return op.value.shape() == theirs.value.shape()
+                 ? detail::relation(op.value.numbers, theirs.value.numbers, theirs.value.shape())
+                 : std::string();
+    };
+    for (const std::string& words :
+         {swapped(m, r), same_op(mine, theirs), scaled(mine, theirs),
+          other != nullptr ? same_op(*other, theirs) : std::string(),
+          other_infinities(mine.value, theirs.value), other_softmax(mine.value, theirs.value),
+          values(mine), other != nullptr ? values(*other) : std::string()})
+      if (!words.empty())
+        return words;
+    return {};
+  }
+
   // If the difference is a permutation of dimensions: the op with the same numbers, and the
   // permutation.
-  std::string other_order(std::size_t m, std::size_t r) const;
+  std::string other_order(std::size_t m, std::size_t r) const {
+    // the first op of a run whose value has the same numbers, in another order
+    const auto find = [this](const Run& run, const Intermediate& value, const char* whose,
+                             const char* end) -> std::string {
+      for (std::size_t n = 0; n < run.ops.size(); ++n)
+        if (const auto found = order(run.ops[n].value, value);
+            found && !std::ranges::is_sorted(*found))
+          return fmt::format(
+              "yours holds the same numbers in another order: those of {} {}, {}, with its "
+              "dimensions permuted by ({}){}",
+              whose, name_of(described(run, n)), to_string(run.ops[n].value.shape()),
+              fmt::join(*found, ", "), end);
+      return {};
+    };
+    const std::string told = find(mine_, reference_.ops[r].value, "your", ", are the reference's");
+    return told.empty() ? find(reference_, mine_.ops[m].value, "the reference's", "") : told;
+  }
 
  private:
   static constexpr std::size_t most_dimensions = 5;  // 120 orders to try
@@ -192,190 +265,108 @@ class Alignment {
     return order(m, r) || order(r, m) ? Match::permuted : Match::none;
   }
 
-  std::string swapped(std::size_t m, std::size_t r) const;
-  Tensor reordered(std::size_t m, std::size_t i, std::size_t later, const Tensor& value) const;
-  std::string same_op(const Op& m, const Op& r) const;
-  std::string scaled(const Op& m, const Op& r) const;
-  const Op* counterpart(const Op& theirs) const;
+  // Detects two ops that both functions run, in different orders, where the reference's order gives
+  // the reference's result.
+  std::string swapped(std::size_t m, std::size_t r) const {
+    const std::string &mine = mine_.ops[m].op, &theirs = reference_.ops[r].op;
+    const auto is_mine = [&](const Op& op) { return op.op == mine; };
+    if (mine == theirs || !mine_.makers[mine_.at] ||
+        std::none_of(reference_.ops.begin() + static_cast<std::ptrdiff_t>(r) + 1,
+                     reference_.ops.end(), is_mine))
+      return {};
+    const Intermediate wanted(reference_.results[reference_.at]);
+    for (std::size_t later = m + 1; later < mine_.ops.size(); ++later)
+      for (std::size_t i = 0; mine_.ops[later].op == theirs && i < mine_.ops[m].inputs.size(); ++i)
+        if (const Tensor y = reordered(m, i, later, reference_.ops[r].value.tensor);
+            y.defined() && y.shape() == wanted.shape() && equal(Intermediate(y), wanted))
+          return fmt::format(
+              "the order of two ops: the reference does {} before {}, yours does it after", theirs,
+              mine);
+    return {};
+  }
+
+  // My result if op m takes `value`, which the op `later` would make, as its input i, and `later`
+  // passes its input on.  Undefined if `later` does not depend on m, or an op refuses its new
+  // inputs.
+  Tensor reordered(std::size_t m, std::size_t i, std::size_t later, const Tensor& value) const {
+    const ModeGuard unseen({false, nullptr});
+    std::vector<Tensor> changed(mine_.ops.size());
+    for (std::size_t n = m; n < changed.size(); ++n) {
+      std::vector<Tensor> inputs = mine_.ops[n].inputs;
+      Tensor last;
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        if (const auto& maker = mine_.ops[n].made_by[k];
+            n == m ? k == i : maker && changed[*maker].defined())
+          last = inputs[k] = n == m ? value : changed[*maker];
+      try {
+        if (last.defined())
+          changed[n] = n == later ? last : mine_.ops[n].forward(inputs);
+      } catch (const Error&) {
+        return {};
+      }
+    }
+    return changed[later].defined() ? changed[*mine_.makers[mine_.at]] : Tensor();
+  }
+
+  // Detects a differing input of the same op.
+  std::string same_op(const Op& m, const Op& r) const {
+    if (m.op != r.op || m.inputs.size() != r.inputs.size())
+      return {};
+    for (std::size_t i = 0; i < m.inputs.size(); ++i) {
+      if (!m.inputs[i].defined() || !r.inputs[i].defined()) {
+        if (m.inputs[i].defined() != r.inputs[i].defined())
+          return fmt::format("only {} gives input {} to {}",
+                             m.inputs[i].defined() ? "yours" : "the reference", i, m.op);
+        continue;
+      }
+      const Intermediate a(m.inputs[i]), b(r.inputs[i]);
+      if (a.shape() != b.shape())
+        return fmt::format("input {} of {} is {} in yours and {} in the reference", i, m.op,
+                           to_string(a.shape()), to_string(b.shape()));
+      if (equal(a, b))
+        continue;
+      const std::string words = detail::relation(a.numbers, b.numbers, b.shape());
+      return fmt::format(
+          "input {} of {} {}", i, m.op,
+          words.empty() ? "differs" : "in yours, compared with the reference's, " + words);
+    }
+    return {};
+  }
+
+  // Detects that a value, or an input of its op, is a multiple of the reference's.
+  std::string scaled(const Op& m, const Op& r) const {
+    if (m.value.shape() == r.value.shape())
+      if (const auto c = detail::ratio(m.value.numbers, r.value.numbers))
+        return fmt::format("yours is {} times the reference's", detail::factor(*c));
+    for (const Op& other : reference_.ops) {
+      if (other.op != m.op)
+        continue;
+      for (std::size_t i = 0; i < m.inputs.size() && i < other.inputs.size(); ++i) {
+        if (!m.made_by[i] || !other.made_by[i])
+          continue;
+        const Intermediate a(m.inputs[i]), b(other.inputs[i]);
+        if (a.shape() == b.shape())
+          if (const auto c = detail::ratio(a.numbers, b.numbers))
+            return fmt::format("your input of {} is {} times the reference's", m.op,
+                               detail::factor(*c));
+      }
+    }
+    return {};
+  }
+
+  // My op that corresponds to the reference's: same name and shape, but another value.
+  const Op* counterpart(const Op& theirs) const {
+    const auto found = std::ranges::find_if(mine_.ops, [&](const Op& op) {
+      return op.op == theirs.op && op.value.shape() == theirs.value.shape() &&
+             op.match == Match::none;
+    });
+    return found == mine_.ops.end() ? nullptr : &*found;
+  }
 
   Run& mine_;
   Run& reference_;
   CompareOptions options_;
 };
-
-ComparedOp described(const Run& run, std::size_t n) {
-  const Op& op = run.ops[n];
-  return {n + 1, op.op, op.scope, op.value.tensor};
-}
-
-std::string name_of(const ComparedOp& op) {
-  return fmt::format("op {}, {}{}", op.number, op.op, op.scope.empty() ? "" : " in " + op.scope);
-}
-
-// Detects two ops that both functions run, in different orders, where the reference's order gives
-// the reference's result.
-std::string Alignment::swapped(std::size_t m, std::size_t r) const {
-  const std::string &mine = mine_.ops[m].op, &theirs = reference_.ops[r].op;
-  const auto is_mine = [&](const Op& op) { return op.op == mine; };
-  if (mine == theirs || !mine_.makers[mine_.at] ||
-      std::none_of(reference_.ops.begin() + static_cast<std::ptrdiff_t>(r) + 1,
-                   reference_.ops.end(), is_mine))
-    return {};
-  const Intermediate wanted(reference_.results[reference_.at]);
-  for (std::size_t later = m + 1; later < mine_.ops.size(); ++later)
-    for (std::size_t i = 0; mine_.ops[later].op == theirs && i < mine_.ops[m].inputs.size(); ++i)
-      if (const Tensor y = reordered(m, i, later, reference_.ops[r].value.tensor);
-          y.defined() && y.shape() == wanted.shape() && equal(Intermediate(y), wanted))
-        return fmt::format(
-            "the order of two ops: the reference does {} before {}, yours does it after", theirs,
-            mine);
-  return {};
-}
-
-// My result if op m takes `value`, which the op `later` would make, as its input i, and `later`
-// passes its input on.  Undefined if `later` does not depend on m, or an op refuses its new inputs.
-Tensor Alignment::reordered(std::size_t m, std::size_t i, std::size_t later,
-                            const Tensor& value) const {
-  const ModeGuard unseen({false, nullptr});
-  std::vector<Tensor> changed(mine_.ops.size());
-  for (std::size_t n = m; n < changed.size(); ++n) {
-    std::vector<Tensor> inputs = mine_.ops[n].inputs;
-    Tensor last;
-    for (std::size_t k = 0; k < inputs.size(); ++k)
-      if (const auto& maker = mine_.ops[n].made_by[k];
-          n == m ? k == i : maker && changed[*maker].defined())
-        last = inputs[k] = n == m ? value : changed[*maker];
-    try {
-      if (last.defined())
-        changed[n] = n == later ? last : mine_.ops[n].forward(inputs);
-    } catch (const Error&) {
-      return {};
-    }
-  }
-  return changed[later].defined() ? changed[*mine_.makers[mine_.at]] : Tensor();
-}
-
-// Detects a differing input of the same op.
-std::string Alignment::same_op(const Op& m, const Op& r) const {
-  if (m.op != r.op || m.inputs.size() != r.inputs.size())
-    return {};
-  for (std::size_t i = 0; i < m.inputs.size(); ++i) {
-    if (!m.inputs[i].defined() || !r.inputs[i].defined()) {
-      if (m.inputs[i].defined() != r.inputs[i].defined())
-        return fmt::format("only {} gives input {} to {}",
-                           m.inputs[i].defined() ? "yours" : "the reference", i, m.op);
-      continue;
-    }
-    const Intermediate a(m.inputs[i]), b(r.inputs[i]);
-    if (a.shape() != b.shape())
-      return fmt::format("input {} of {} is {} in yours and {} in the reference", i, m.op,
-                         to_string(a.shape()), to_string(b.shape()));
-    if (equal(a, b))
-      continue;
-    const std::string words = detail::relation(a.numbers, b.numbers, b.shape());
-    return fmt::format(
-        "input {} of {} {}", i, m.op,
-        words.empty() ? "differs" : "in yours, compared with the reference's, " + words);
-  }
-  return {};
-}
-
-// Detects that a value, or an input of its op, is a multiple of the reference's.
-std::string Alignment::scaled(const Op& m, const Op& r) const {
-  if (m.value.shape() == r.value.shape())
-    if (const auto c = detail::ratio(m.value.numbers, r.value.numbers))
-      return fmt::format("yours is {} times the reference's", detail::factor(*c));
-  for (const Op& other : reference_.ops) {
-    if (other.op != m.op)
-      continue;
-    for (std::size_t i = 0; i < m.inputs.size() && i < other.inputs.size(); ++i) {
-      if (!m.made_by[i] || !other.made_by[i])
-        continue;
-      const Intermediate a(m.inputs[i]), b(other.inputs[i]);
-      if (a.shape() == b.shape())
-        if (const auto c = detail::ratio(a.numbers, b.numbers))
-          return fmt::format("your input of {} is {} times the reference's", m.op,
-                             detail::factor(*c));
-    }
-  }
-  return {};
-}
-
-std::string Alignment::other_order(std::size_t m, std::size_t r) const {
-  // the first op of a run whose value has the same numbers, in another order
-  const auto find = [this](const Run& run, const Intermediate& value, const char* whose,
-                           const char* end) -> std::string {
-    for (std::size_t n = 0; n < run.ops.size(); ++n)
-      if (const auto found = order(run.ops[n].value, value);
-          found && !std::ranges::is_sorted(*found))
-        return fmt::format(
-            "yours holds the same numbers in another order: those of {} {}, {}, with its "
-            "dimensions permuted by ({}){}",
-            whose, name_of(described(run, n)), to_string(run.ops[n].value.shape()),
-            fmt::join(*found, ", "), end);
-    return {};
-  };
-  const std::string told = find(mine_, reference_.ops[r].value, "your", ", are the reference's");
-  return told.empty() ? find(reference_, mine_.ops[m].value, "the reference's", "") : told;
-}
-
-// Detects two masks: places where only one of the values is infinite.
-std::string other_infinities(const Intermediate& m, const Intermediate& r) {
-  std::size_t first = 0, count = 0;
-  for (std::size_t i = 0; m.shape() == r.shape() && i < m.numbers.size(); ++i)
-    if (std::isinf(m.numbers[i]) != std::isinf(r.numbers[i]) && count++ == 0)
-      first = i;
-  if (count == 0)
-    return {};
-  return fmt::format("only {} is infinite at {}, the first of {} such places",
-                     std::isinf(m.numbers[first]) ? "yours" : "the reference's",
-                     detail::place(first, m.shape()), count);
-}
-
-// The dimension along which it sums to 1, like a softmax.
-std::optional<std::size_t> normalized_dim(const Intermediate& x) {
-  for (std::size_t d = 0; d < x.shape().size(); ++d) {
-    const std::vector<double> sums = detail::elements(sum(x.tensor.detach(), d));
-    if (detail::close(sums, std::vector<double>(sums.size(), 1), 1e-5))
-      return d;
-  }
-  return std::nullopt;
-}
-
-std::string other_softmax(const Intermediate& m, const Intermediate& r) {
-  const auto mine = normalized_dim(m), theirs = normalized_dim(r);
-  return mine && theirs && mine != theirs
-             ? fmt::format("yours sums to 1 along dimension {}, the reference's along {}", *mine,
-                           *theirs)
-             : std::string();
-}
-
-// My op that corresponds to the reference's: same name and shape, but another value.
-const Op* Alignment::counterpart(const Op& theirs) const {
-  const auto found = std::ranges::find_if(mine_.ops, [&](const Op& op) {
-    return op.op == theirs.op && op.value.shape() == theirs.value.shape() &&
-           op.match == Match::none;
-  });
-  return found == mine_.ops.end() ? nullptr : &*found;
-}
-
-std::string Alignment::hint(std::size_t m, std::size_t r) const {
-  const Op &mine = mine_.ops[m], &theirs = reference_.ops[r];
-  const Op* const other = counterpart(theirs);
-  const auto values = [&](const Op& op) {
-    return op.value.shape() == theirs.value.shape()
-               ? detail::relation(op.value.numbers, theirs.value.numbers, theirs.value.shape())
-               : std::string();
-  };
-  for (const std::string& words :
-       {swapped(m, r), same_op(mine, theirs), scaled(mine, theirs),
-        other != nullptr ? same_op(*other, theirs) : std::string(),
-        other_infinities(mine.value, theirs.value), other_softmax(mine.value, theirs.value),
-        values(mine), other != nullptr ? values(*other) : std::string()})
-    if (!words.empty())
-      return words;
-  return {};
-}
 
 // Describes how output `at` of `n` differs from the reference's; empty if it does not.
 std::string difference(const Intermediate& mine, const Intermediate& reference, std::size_t at,

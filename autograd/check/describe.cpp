@@ -8,7 +8,6 @@
 #include <cstring>
 #include <numbers>
 #include <numeric>
-#include "../fail.hpp"
 #include "../ops.hpp"
 #include "same_draws.hpp"
 
@@ -221,11 +220,9 @@ std::optional<double> ratio(std::span<const double> a, std::span<const double> b
   return c;
 }
 
-namespace {
-
 // The axis along which a's slices are b's in another order, and that order.
-std::string slices_in_another_order(std::span<const double> a, std::span<const double> b,
-                                    const Shape& shape, double tolerance) {
+static std::string slices_in_another_order(std::span<const double> a, std::span<const double> b,
+                                           const Shape& shape, double tolerance) {
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     const std::size_t n = shape[axis];
     std::vector<std::size_t> front{axis};
@@ -253,8 +250,6 @@ std::string slices_in_another_order(std::span<const double> a, std::span<const d
   }
   return {};
 }
-
-}  // namespace
 
 std::string relation(std::span<const double> a, std::span<const double> b, const Shape& shape,
                      double rtol) {

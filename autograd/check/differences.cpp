@@ -6,12 +6,8 @@
 #include <cmath>
 
 namespace xgrad::detail {
-namespace {
-
 constexpr double ratio_of_steps = 1.0 / 3;
 constexpr double unit = 0x1p-53;  // half a unit in the last place of 1
-
-}  // namespace
 
 std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weights) {
   std::vector<std::pair<std::size_t, double>> some;

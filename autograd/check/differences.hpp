@@ -31,8 +31,8 @@ struct Tolerance {
   /// Rounding may change a difference by so much: a derivative below ten times this is unchecked.
   double rounding = 0;
   bool eps_alone = false;  ///< the step of eps decides, by atol if need be
-  /// The caller looks for ops that run through their whole range within the smallest step: without
-  /// one, a function that changes by its rounding alone is constant.
+  /// The caller looks for ops that run through their whole range within the smallest step.  Where
+  /// no op does, a function that changes by its rounding alone is constant.
   bool finds_steep_ops = false;
 
   /// The same for a gradient whose largest element is `largest`: near atol or below, atol becomes
@@ -54,9 +54,9 @@ struct LinePoint {
 struct Line {
   std::function<std::vector<double>(const LinePoint&)> at;
   double x = 0;                     ///< the argument, which becomes x + t; 0 along a direction
-  double size = 1;                  ///< of the argument and those like it
+  double size = 1;                  ///< the argument's own or typical size
   std::vector<double> center = {};  ///< the values at x, if known
-  /// The size of the numbers that round in each value, if it exceeds the value itself.
+  /// The size of the numbers that round in each value, where that size exceeds the value.
   std::vector<double> scales = {};
   int order = 1;          ///< 2 if the function is itself a difference
   double noise = 0;       ///< rounding of its values, times h
@@ -72,8 +72,8 @@ struct Judgement {
   /// (steep within every step), rounding (no digit left) or not_finite.
   GradcheckReason reason = GradcheckReason::none;
   double numeric = std::numeric_limits<double>::quiet_NaN();
-  double left = 0, right = 0;  ///< the slopes at a kink; a small derivative, and its rounding
-  bool refined = false;        ///< the step of eps did not do
+  double left = 0, right = 0;  ///< the slopes at a kink; or a small derivative, and its rounding
+  bool refined = false;        ///< the step of eps decided nothing
   /// "a kink at the point: ...", for unchecked.
   std::string because() const;
 };
@@ -87,8 +87,8 @@ class Differences {
   using Weights = std::span<const std::pair<std::size_t, double>>;  ///< (value, weight)
 
   explicit Differences(Line line);
-  /// Is `analytic` the derivative of the sum of weights * values?  An infinity that stays is a
-  /// constant.
+  /// Is `analytic` the derivative of the sum of weights * values?  An infinity that does
+  /// not change is a constant.
   Judgement judge(Weights weights, double analytic, const Tolerance& tolerance);
 
  private:
@@ -129,9 +129,10 @@ inline double difference(double a, double b) { return a == b ? 0 : a - b; }
 std::vector<std::pair<std::size_t, double>> nonzero(std::span<const double> weights);
 /// A larger magnitude is a mask's, as -1e9, unless other elements are as large.
 inline constexpr double mask_size = 1e8;
-/// The root mean square of the elements that are neither 0 nor, if others exist, a mask's; or 0.
+/// The root mean square of the elements that are neither 0 nor, if others exist, a mask's; 0 if
+/// there are none.
 double typical_size(std::span<const double> x);
-/// The size of an argument among others of this typical size: its own, if that is far smaller.
+/// The size of an argument among others: their typical size, or its own if that is far smaller.
 double size_among(double x, double typical);
 
 }  // namespace xgrad::detail

@@ -22,9 +22,8 @@ using Event = Trace::Event;
 // ---- parts of a function that its graph does not show ----
 
 namespace detail {
-namespace {
 
-bool is_view(std::string_view op) {
+static bool is_view(std::string_view op) {
   constexpr std::string_view views[] = {"reshape", "flatten",   "squeeze", "unsqueeze", "narrow",
                                         "select",  "slice",     "split",   "chunk",     "index",
                                         "expand",  "transpose", "permute"};
@@ -32,24 +31,24 @@ bool is_view(std::string_view op) {
 }
 
 // A value has one identity, however many handles it has.
-const void* identity(const Tensor& x) { return x.defined() ? x.identity().value.get() : nullptr; }
+static const void* identity(const Tensor& x) {
+  return x.defined() ? x.identity().value.get() : nullptr;
+}
 
-std::string named(const Event& event, std::size_t n) {
+static std::string named(const Event& event, std::size_t n) {
   return fmt::format("op {}, {}", n + 1, in_scope(event));
 }
 
-bool same_elements(const Tensor& a, const Tensor& b) {
+static bool same_elements(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() && same_bits(a, b);
 }
 
 // Whether two runs have the same ops, so that they can be compared one by one.
-bool aligned(const std::vector<Event>& a, const std::vector<Event>& b) {
+static bool aligned(const std::vector<Event>& a, const std::vector<Event>& b) {
   return std::ranges::equal(a, b, [](const Event& x, const Event& y) {
     return x.op == y.op && x.inputs.size() == y.inputs.size();
   });
 }
-
-}  // namespace
 
 std::vector<std::string> unused_results(const std::vector<Event>& events,
                                         const std::vector<Tensor>& outputs) {
@@ -99,7 +98,7 @@ std::string copied_value(const TensorFunction& f, const std::vector<Tensor>& inp
       values.push_back(
           elements(x.detach() + random_signed(x.shape(), generator).to(x.dtype()) * 1e-3));
     }
-  // In place, because f may read a layer's parameters from the layer.
+  // The leaves move in place, because f may read a layer's parameters from the layer.
   const std::vector<Event> after = [&] {
     const Moved moved(leaves, std::move(values));
     return events_now();
@@ -170,7 +169,7 @@ std::string cut(const std::vector<Event>& events, const std::vector<Tensor>& inp
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].defined() && inputs[i].requires_grad())
       known.push_back({inputs[i], of_input(i, names)});
-  // The same storage (detach()), or equal numbers (a copy by data()).
+  // A value is known by its storage (detach() shares it), or by its numbers (data() copies them).
   const auto known_as = [&](const Tensor& x) -> const Known* {
     for (const Known& k : known)
       if (k.value.identity().value == x.identity().value)
@@ -324,21 +323,11 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
 }
 
 std::string to_string(const GradientExplanation& explanation) {
-  std::size_t op = 2, scope = 5, shapes = 6;  // the widths of the columns' titles
-  std::vector<std::string> rows;
+  std::vector<std::vector<std::string>> rows{{"   ", "op", "scope", "shapes", "gradient"}};
   for (const OpCheck& c : explanation.ops) {
     std::vector<std::string> inputs;
     for (std::size_t i = 0; i < c.inputs.size(); ++i)
       inputs.push_back(c.defined[i] ? to_string(c.inputs[i]) : "-");
-    rows.push_back(fmt::format("{} -> {}", fmt::join(inputs, ", "), to_string(c.output)));
-    op = std::max(op, c.op.size());
-    scope = std::max(scope, c.scope.size());
-    shapes = std::max(shapes, rows.back().size());
-  }
-  std::string table = fmt::format("{:>3}  {:<{}}  {:<{}}  {:<{}}  gradient\n", "", "op", op,
-                                  "scope", scope, "shapes", shapes);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const OpCheck& c = explanation.ops[i];
     std::string verdict = "constant";
     if (c.verdict == OpCheck::Verdict::unchecked)
       verdict = "not checked";
@@ -346,10 +335,11 @@ std::string to_string(const GradientExplanation& explanation) {
       verdict =
           fmt::format("{}, error {:.1e}", c.verdict == OpCheck::Verdict::right ? "right" : "WRONG",
                       c.worst_error);
-    table += fmt::format("{:>3}  {:<{}}  {:<{}}  {:<{}}  {}\n", c.number, c.op, op, c.scope, scope,
-                         rows[i], shapes, verdict);
+    rows.push_back({fmt::format("{:>3}", c.number), c.op, c.scope,
+                    fmt::format("{} -> {}", fmt::join(inputs, ", "), to_string(c.output)),
+                    verdict});
   }
-  return table + explanation.message + "\n";
+  return in_columns(rows, "<<<<") + explanation.message + "\n";
 }
 
 }  // namespace xgrad

@@ -53,15 +53,15 @@ struct OpCheck {
   Shape output;
   Verdict verdict = Verdict::constant;
   std::size_t checked = 0, disagree = 0;  ///< elements of its inputs
-  std::size_t unchecked = 0;              ///< of these, e.g. kinks; message names the first
-  bool infinite = false;                  ///< some of them are infinite or NaN
-  bool steep = false;                     ///< some are steep, or rounding leaves no digit of them
-  bool hooked = false;                    ///< a hook on the output changes the op's gradient
-  double worst_error = 0;                 ///< largest |analytic - numeric| / max(1, |numeric|)
-  std::size_t input = 0;                  ///< where the worst element is
-  std::vector<std::size_t> index;         ///< its position in that input
-  double analytic = 0, numeric = 0;       ///< for a random cotangent
-  std::string message;                    ///< one line, maybe empty
+  std::size_t unchecked = 0;         ///< elements at kinks and the like; message names the first
+  bool infinite = false;             ///< some unchecked elements are infinite or NaN
+  bool steep = false;                ///< some are steep, or rounding leaves them no digit
+  bool hooked = false;               ///< a hook on the output changes the op's gradient
+  double worst_error = 0;            ///< largest |analytic - numeric| / max(1, |numeric|)
+  std::size_t input = 0;             ///< where the worst element is
+  std::vector<std::size_t> index;    ///< its position in that input
+  double analytic = 0, numeric = 0;  ///< for a random cotangent
+  std::string message;               ///< one line, maybe empty
   /// The op as a function of its differentiable inputs, with its own backward (first derivatives
   /// only), and these inputs at the time of the run: gradcheck(op.alone, op.leaves) has details of
   /// a wrong one.  Empty in a constant.

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <optional>
-#include <vector>
 #include "../engine.hpp"
 #include "../fail.hpp"
 #include "../ops.hpp"
@@ -21,7 +20,7 @@ using detail::elements;
 
 // ---- dependence of positions ----
 
-// The forbidden dependences along a dimension, and their words in messages.
+// A rule for dependences along a dimension, and the words of its messages.
 struct Rule {
   const char *caller, *position, *forbidden;
   bool (*may_see)(std::size_t t, std::size_t s);
@@ -31,7 +30,7 @@ constexpr Rule causal{"check_causal", "position", "a later one",
 constexpr Rule batch{"check_batch_independence", "item", "another",
                      [](std::size_t t, std::size_t s) { return s == t; }};
 
-// The elements of a shape by their position along a dimension.
+// Finds the position of an element along a dimension.
 struct Along {
   std::size_t steps, stride;
   Along(const Shape& shape, std::size_t dim)
@@ -200,7 +199,7 @@ class Dependence {
   detail::Snapshot before_{{x_}};
   Generator generator_;
   Tensor y_;
-  std::string changes_;  // of its input by a call
+  std::string changes_;  // a sentence, if a call changes its input
   Along in_, out_;
   std::optional<std::pair<std::size_t, std::size_t>> missing_;
 };
@@ -279,7 +278,8 @@ class Call {
   /// Keeps graphs only under create_graph.
   Tensors finished(Tensors xs) const { return create_graph_ ? xs : detached(std::move(xs)); }
 
-  /// v, after a check that it has the shapes and dtypes of `like`, which errors call `what`.
+  /// Returns v.  Throws unless it has the shapes and dtypes of `like`; messages call a Tensor of
+  /// `like` `what`.
   Tensors vectors(const Tensors& v, const Tensors& like, const char* what) const {
     if (v.empty() && like.size() == 1 && like[0].numel() == 1)
       return {ones_like(like[0])};

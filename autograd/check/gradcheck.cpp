@@ -10,7 +10,6 @@
 #include <optional>
 #include <unordered_map>
 #include "../engine.hpp"
-#include "../fail.hpp"
 #include "../ops.hpp"
 #include "../trace.hpp"
 #include "op_check.hpp"
@@ -691,7 +690,8 @@ class Check {
   GradcheckReport report_;
   std::vector<Shape> shapes_;
   Pairs pairs_;
-  bool wrong_ = false, refined_ = false;  // some element is; the step of eps did not do for one
+  bool wrong_ = false;    // an element is wrong
+  bool refined_ = false;  // the step of eps decided nothing for an element
 };
 
 }  // namespace

@@ -74,10 +74,10 @@ struct GradcheckPair {
   /// (elements of the output, elements of the input), float64.  In fast mode (1, 1): vᵀJu.  numeric
   /// is NaN for unchecked elements.
   Tensor analytic, numeric;
-  std::size_t elements = 0;   ///< compared
-  std::size_t disagree = 0;   ///< of these
-  std::size_t unchecked = 0;  ///< of these
-  std::size_t zeros = 0;      ///< of those compared: analytic is 0, and numeric agrees; all of a
+  std::size_t elements = 0;   ///< elements that were compared
+  std::size_t disagree = 0;   ///< elements that disagree
+  std::size_t unchecked = 0;  ///< elements that differences cannot check
+  std::size_t zeros = 0;      ///< elements whose analytic one is 0, and numeric agrees; all of a
                               ///< Jacobian that is below the rounding of its terms
   double worst_error = 0;     ///< largest |analytic - numeric| / max(1, |numeric|)
   /// The element with the largest error / max(1, |numeric|), among disagreeing ones if there are
@@ -113,8 +113,8 @@ struct GradcheckReport {
   std::string explanation;
   std::string message;                 ///< a summary of all this in one line
   std::size_t checked = 0;             ///< elements compared; in fast mode products vᵀJu
-  std::size_t disagree = 0;            ///< of these
-  std::size_t unchecked = 0;           ///< of these
+  std::size_t disagree = 0;            ///< elements that disagree
+  std::size_t unchecked = 0;           ///< elements that differences cannot check
   double worst_error = 0;              ///< largest |analytic - numeric| / max(1, |numeric|)
   bool fast_mode = false;              ///< no Jacobians were needed or kept
   double eps = 0, atol = 0, rtol = 0;  ///< as requested

@@ -404,19 +404,7 @@ std::string GradcheckReport::table() const {
                      : p.unchecked > 0 ? fmt::format("{} unchecked", p.unchecked)
                                        : "ok"});
   }
-  std::vector<std::size_t> widths(lines[0].size());
-  for (const auto& line : lines)
-    for (std::size_t c = 0; c < line.size(); ++c)
-      widths[c] = std::max(widths[c], line[c].size());
-  std::string text;
-  for (const auto& line : lines) {
-    for (std::size_t c = 0; c + 1 < line.size(); ++c) {
-      const bool number = c >= 3 && c <= 5;
-      text += number ? fmt::format("{:>{}}  ", line[c], widths[c])
-                     : fmt::format("{:<{}}  ", line[c], widths[c]);
-    }
-    text += line.back() + "\n";
-  }
+  std::string text = in_columns(lines, "<<<>>><<<<");
   for (const GradcheckPair& p : pairs)
     if (p.disagree > 0)
       text += fmt::format("d {} / d {}: {}\n", p.output_name, p.input_name, p.explanation);

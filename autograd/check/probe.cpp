@@ -199,6 +199,59 @@ Finding check_claims(const Probe& probe, std::size_t leaf, std::span<const Claim
   return whole;
 }
 
+Finding check_recorded(Probe probe, Weights weights, const RecordedGradient& of,
+                       CheckOptions options, Findings& found,
+                       const std::function<void(const Finding&)>& tell) {
+  double rounds = 0, total = 0, all = 0;
+  for (const std::size_t i : options.among)
+    rounds += std::abs(of.gradient[i] * probe.leaves[0].values[i]);
+  for (const auto& [j, w] : weights) {
+    total += std::abs(w * probe.center.at(j));
+    all += std::abs(w);
+  }
+  probe.scales.assign(probe.center.size(), all > 0 ? rounds / all : 0);
+  const double largest = scale_of(of.gradient);
+  const bool wide = probe.unit == Probe().unit;
+  bool sharp = of.exact;
+  options.tolerance = [&](std::size_t, Elements at, const Direction& direction) {
+    const bool one = at.size() == 1;
+    const double analytic = std::abs(dot(of.gradient, direction.by[0]));
+    const double of_values = total / direction.size;
+    double rounding = of.slack;
+    for (const std::size_t i : at)
+      rounding += std::abs(direction.by[0][i]) * of.rounding[i];
+    auto some = wide ? Tolerance{} : Tolerance{.eps = 1e-3, .atol = 1e-5, .rtol = 3e-2};
+    some = some.scaled(analytic, total, direction.size);
+    if (sharp && !one) {
+      some.rtol /= 10 * static_cast<double>(at.size());
+      some.atol = std::min(some.atol, some.rtol * analytic);
+    }
+    some.atol += rounding + (of.exact ? 4e-15 * largest : 1e-6 * of_values);
+    if (one && !of.exact)
+      some.atol += 1e-5 * largest;
+    rounding += (wide ? 1e-9 : 1e-4) * of_values;
+    if (!one || rounding > 1e-4 * largest)
+      some.rounding = rounding;
+    return some;
+  };
+  const Claim claim{{weights.begin(), weights.end()}, of.gradient};
+  const auto ask = [&] {
+    return check_claims(probe, 0, {&claim, 1}, options, [&](const Finding& one) {
+      found.add(one);
+      tell(one);
+    });
+  };
+  Finding line = ask();
+  if (sharp && line.verdict != Verdict::right) {
+    sharp = false;
+    const Findings suspects = std::exchange(found, {});
+    line = ask();
+    if (line.verdict == Verdict::right)
+      found = suspects;
+  }
+  return line;
+}
+
 // ---- gradients ----
 
 std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,

@@ -14,7 +14,6 @@
 // along several at once, each by its size.  Sizes, directions and points nearby are chosen here
 // alone.  Not for users.
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <set>
@@ -102,12 +101,12 @@ struct Finding : Judgement {
 /// Sums over the elements that were judged, as all reports have them.
 struct Findings {
   std::size_t checked = 0, disagree = 0, unchecked = 0;
-  bool infinite = false;     ///< some of the unchecked are at an infinite or NaN place
-  bool steep = false;        ///< some of them are steep, or rounding leaves no digit of them
+  bool infinite = false;     ///< an unchecked element is at an infinite or NaN place
+  bool steep = false;        ///< an unchecked one is steep, or rounding leaves it no digit
   std::string because = {};  ///< why the first unchecked one is
-  double worst_error = 0;    ///< of those that are not unchecked
-  Finding worst = {};        ///< of those that disagree or, if none does, of all
-  double alike = 0;  ///< of errors that differ by less than this part the first is the worst
+  double worst_error = 0;    ///< of the elements that could be checked
+  Finding worst = {};        ///< of the elements that disagree or, if none does, of all
+  double alike = 0;  ///< among errors that differ by less than this part, the first is the worst
   void add(const Finding& found);
 };
 
@@ -127,6 +126,20 @@ struct CheckOptions {
 /// that halves lead to.  Returns the judgement along the line.
 Finding check_claims(const Probe& probe, std::size_t leaf, std::span<const Claim> claims,
                      const CheckOptions& options, const std::function<void(const Finding&)>& tell);
+
+/// The gradient by a probe's only leaf that a run computed, which may be float32.
+struct RecordedGradient {
+  Doubles gradient;
+  bool exact = false;  ///< it is float64
+  double slack = 0;    ///< rounding may change a right gradient by so much along a direction, ...
+  Doubles rounding = {};  ///< ... and each of its elements by so much besides
+};
+/// Judges a gradient of the sum of weights * outputs as check_claims() does, with tolerances for
+/// the precision of gradient and probe.  An exact one is judged sharply at first: a line sees one
+/// wrong element of many.  Adds what it tells of to `found`.
+Finding check_recorded(Probe probe, Weights weights, const RecordedGradient& of,
+                       CheckOptions options, Findings& found,
+                       const std::function<void(const Finding&)>& tell);
 
 // ---- gradients ----
 

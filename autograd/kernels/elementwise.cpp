@@ -24,18 +24,14 @@ bool all_finite(std::size_t n, const T* x) {
   return finite;
 }
 
-namespace {
-
 // Calls f(step) with a step, 0 or 1, that is a compile-time constant.
 template <class F>
-void with_constant(std::size_t step, const F& f) {
+static void with_constant(std::size_t step, const F& f) {
   if (step == 0)
     f(std::integral_constant<std::size_t, 0>());
   else
     f(std::integral_constant<std::size_t, 1>());
 }
-
-}  // namespace
 
 template <class T>
 void choose(const Shape& shape, Operand<bool> mask, Operand<T> a, Operand<T> b, T* out) {

@@ -24,17 +24,17 @@ using Task = kernels::FunctionRef<std::size_t>;
 
 // A job is a number of tasks.  Each thread first takes the tasks of its own range, whose data its
 // cache may hold from the last job of that size; then it takes tasks that others have not begun.
-// The caller takes tasks, too.  In the end it waits only for workers inside the job: one that wakes
-// later finds it closed and costs nothing.
+// The caller takes tasks, too.  In the end it waits only for workers inside the job: a worker that
+// wakes later finds the job closed, and costs nothing.
 class Pool {
  public:
-  /// That many threads, the caller included, or fewer if the system refuses.
+  /// Starts that many threads, the caller included, or fewer if the system refuses.
   explicit Pool(std::size_t threads) {
     try {
       ranges_ = std::vector<Range>(threads);
       while (this->threads() < threads)
         workers_.emplace_back([this, me = this->threads()] { work(me); });
-    } catch (const std::exception&) {  // a limit on processes or on memory
+    } catch (const std::exception&) {  // the system limits processes or memory
     }
   }
   ~Pool() {
@@ -149,7 +149,7 @@ std::size_t default_threads() {
 
 std::mutex pool_mutex;  // one job at a time; a second thread meanwhile works alone
 Pool* pool = nullptr;   // never destroyed: a Tensor with static storage may still need it
-// Atomic, not under the mutex (held throughout a job): a task may read and change it.
+// It is atomic and needs no mutex, which is held throughout a job: a task may read and change it.
 std::atomic<std::size_t> threads_wanted = default_threads();
 
 // A child process has only the thread that called fork(), so it starts its own.  The parent's pool
@@ -173,7 +173,7 @@ Pool* start_threads() {
 
 std::size_t num_processors() {
 #if defined(__linux__)
-  cpu_set_t set;  // fails on more than 1024 processors
+  cpu_set_t set;  // with more than 1024 processors the call fails
   if (sched_getaffinity(0, sizeof set, &set) == 0)
     return static_cast<std::size_t>(CPU_COUNT(&set));
 #endif

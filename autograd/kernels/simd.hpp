@@ -11,7 +11,6 @@
 #include <concepts>
 #include <cstddef>
 #include <numbers>
-#include <type_traits>
 
 #if defined(__aarch64__)
 #if defined(XSIMD_HPP) || defined(XSIMD_BATCH_HPP)
@@ -51,32 +50,8 @@ batch<float, A> sqrt(const batch<float, A>& x, const neon64&) noexcept {
 
 namespace xgrad {
 
-namespace simd {
-// Without -O, GCC's intrinsics are macros, and xsimd's select() for AVX-512BW does not compile.
-#if defined(__AVX512BW__) && !defined(__OPTIMIZE__)
-using Arch = xsimd::avx512dq;
-#else
-using Arch = xsimd::default_arch;
-#endif
-template <class T>
-using Batch = xsimd::batch<T, Arch>;
-}  // namespace simd
-
-}  // namespace xgrad
-
-namespace xsimd {  // xsimd's own are estimates of 12 bits, of doubles as well
-inline xgrad::simd::Batch<float> reciprocal(const xgrad::simd::Batch<float>& x) { return 1.F / x; }
-inline xgrad::simd::Batch<double> reciprocal(const xgrad::simd::Batch<double>& x) { return 1. / x; }
-inline xgrad::simd::Batch<float> rsqrt(const xgrad::simd::Batch<float>& x) { return 1.F / sqrt(x); }
-inline xgrad::simd::Batch<double> rsqrt(const xgrad::simd::Batch<double>& x) {
-  return 1. / sqrt(x);
-}
-}  // namespace xsimd
-
-namespace xgrad {
-
 template <class B>
-concept Lanes = std::same_as<B, simd::Batch<float>> || std::same_as<B, simd::Batch<double>>;
+concept Lanes = xsimd::is_batch<B>::value && std::floating_point<typename B::value_type>;
 
 /// The constant v in the type of x.
 template <Lanes B>
@@ -102,6 +77,15 @@ B minimum(const B& a, const B& b) {
 }
 
 namespace simd {
+
+// Without -O, GCC's intrinsics are macros, and xsimd's select() for AVX-512BW does not compile.
+#if defined(__AVX512BW__) && !defined(__OPTIMIZE__)
+using Arch = xsimd::avx512dq;
+#else
+using Arch = xsimd::default_arch;
+#endif
+template <class T>
+using Batch = xsimd::batch<T, Arch>;
 
 template <Lanes B>
 inline constexpr bool is_float = std::same_as<typename B::value_type, float>;
@@ -229,6 +213,15 @@ B sigmoid_slope(const B& x) {
 }
 
 }  // namespace xgrad
+
+namespace xsimd {  // xsimd's own are estimates of 12 bits, of doubles as well
+inline xgrad::simd::Batch<float> reciprocal(const xgrad::simd::Batch<float>& x) { return 1.F / x; }
+inline xgrad::simd::Batch<double> reciprocal(const xgrad::simd::Batch<double>& x) { return 1. / x; }
+inline xgrad::simd::Batch<float> rsqrt(const xgrad::simd::Batch<float>& x) { return 1.F / sqrt(x); }
+inline xgrad::simd::Batch<double> rsqrt(const xgrad::simd::Batch<double>& x) {
+  return 1. / sqrt(x);
+}
+}  // namespace xsimd
 
 namespace xgrad::kernels {
 

@@ -15,12 +15,10 @@ namespace xgrad {
 
 // ---- comparisons ----
 
-namespace {
-
 using detail::broadcast;
 
 template <class F>
-Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
+static Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
   return detail::compute(op, std::array{a, b}, [&]<class T>() {
     return broadcast(op, a.shape(), a.data<T>(), b.shape(), b.data<T>(), f);
   });
@@ -28,14 +26,12 @@ Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
 
 // The number is rounded to x's dtype, as in PyTorch: 0.1 equals a float32 0.1.
 template <class F>
-Mask compare(const char* op, const Tensor& x, double number, const F& f) {
+static Mask compare(const char* op, const Tensor& x, double number, const F& f) {
   return detail::compute(op, std::array{x}, [&]<class T>() {
     const T one = static_cast<T>(number);
     return broadcast(op, x.shape(), x.data<T>(), {}, &one, f);
   });
 }
-
-}  // namespace
 
 #define XGRAD_COMPARISON(op, F)                                                                \
   Mask operator op(const Tensor& a, const Tensor& b) {                                         \
@@ -123,8 +119,6 @@ Indices argmax(const Tensor& x, Dim dim, bool keepdim) {
 Indices argmin(const Tensor& x, Dim dim, bool keepdim) {
   return place("argmin", x, dim, false, keepdim);
 }
-
-// Elementwise ops that choose.
 
 using enum Uses;
 

@@ -2,7 +2,6 @@
 
 #include "elementwise.hpp"
 
-#include <array>
 #include <cmath>
 #include <numbers>
 #include "../fail.hpp"
@@ -24,6 +23,13 @@ void detail::check_operands(const char* op, std::span<const Tensor> inputs) {
     if (x.dtype() != inputs[0].dtype())
       fail<DTypeError>("{}: operands are {} and {}; convert one with to()", op,
                        to_string(inputs[0].dtype()), to_string(x.dtype()));
+}
+
+void detail::check_same_dtype(const char* op, const Tensor& x, const char* name,
+                              const Tensor& other) {
+  if (x.dtype() != other.dtype())
+    fail<DTypeError>("{}: x is {} but {} is {}; convert one with to()", op, to_string(x.dtype()),
+                     name, to_string(other.dtype()));
 }
 
 // ---- arithmetic ----
@@ -62,11 +68,9 @@ Tensor neg(const Tensor& x) {
       partial<>([](const auto& g) { return -g; }));
 }
 
-namespace {
-
 // a is an integer times b plus a remainder of b's sign.
 template <class T>
-T floor_quotient(T a, T b) {
+static T floor_quotient(T a, T b) {
   if (b == 0)
     return a / b;
   const T remainder = std::fmod(a, b);
@@ -74,8 +78,6 @@ T floor_quotient(T a, T b) {
   const bool below = remainder != 0 && (remainder < 0) != (b < 0);
   return std::copysign(std::round(below ? whole - 1 : whole), a / b);
 }
-
-}  // namespace
 
 Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode) {
   if (rounding_mode == RoundingMode::trunc)

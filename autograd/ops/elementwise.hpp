@@ -16,34 +16,6 @@
 #include "../kernels/simd.hpp"
 #include "../ops.hpp"
 
-namespace xgrad::detail {
-
-/// f(a, b) with broadcasting.  ShapeError naming op.
-template <class T, class F>
-auto broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_shape, const T* b,
-               const F& f) {
-  auto out = empty_array<std::invoke_result_t<F, T, T>>(broadcast_shapes(a_shape, b_shape, op));
-  if (out.size() == 0)
-    return out;
-  const kernels::Rows<2> rows(out.shape(), {&a_shape, &b_shape});
-  kernels::Odometer<2> row(rows.outer);
-  for (std::size_t r = 0; r < rows.count; ++r, row.advance()) {
-    const T* const x = a + row[0];
-    const T* const y = b + row[1];
-    auto* const to = out.data() + r * rows.length;
-    // a loop for each pair of steps, so that each is vectorised
-    if (rows.step[0] == rows.step[1])
-      std::transform(x, x + rows.length, y, to, f);
-    else if (rows.step[0] == 0)
-      std::transform(y, y + rows.length, to, [&f, c = *x](T v) { return f(c, v); });
-    else
-      std::transform(x, x + rows.length, to, [&f, c = *y](T v) { return f(v, c); });
-  }
-  return out;
-}
-
-}  // namespace xgrad::detail
-
 namespace xgrad {
 
 // Elementwise ops made of formulas: one for the value, one for each operand's derivative.  simd.hpp
@@ -77,6 +49,30 @@ struct PassThrough {};
 struct ZeroGradient {};
 
 namespace detail {
+
+/// f(a, b) with broadcasting.  ShapeError naming op.
+template <class T, class F>
+auto broadcast(const char* op, const Shape& a_shape, const T* a, const Shape& b_shape, const T* b,
+               const F& f) {
+  auto out = empty_array<std::invoke_result_t<F, T, T>>(broadcast_shapes(a_shape, b_shape, op));
+  if (out.size() == 0)
+    return out;
+  const kernels::Rows<2> rows(out.shape(), {&a_shape, &b_shape});
+  kernels::Odometer<2> row(rows.outer);
+  for (std::size_t r = 0; r < rows.count; ++r, row.advance()) {
+    const T* const x = a + row[0];
+    const T* const y = b + row[1];
+    auto* const to = out.data() + r * rows.length;
+    // a loop for each pair of steps, so that each is vectorised
+    if (rows.step[0] == rows.step[1])
+      std::transform(x, x + rows.length, y, to, f);
+    else if (rows.step[0] == 0)
+      std::transform(y, y + rows.length, to, [&f, c = *x](T v) { return f(c, v); });
+    else
+      std::transform(x, x + rows.length, to, [&f, c = *y](T v) { return f(v, c); });
+  }
+  return out;
+}
 
 template <class P>
 struct Needs {
@@ -131,6 +127,8 @@ void add_derivative(Context& ctx, std::size_t i, const P& p, std::span<const Sav
 
 /// ValueError naming op and the operand, if one is undefined; DTypeError if their dtypes differ.
 void check_operands(const char* op, std::span<const Tensor> inputs);
+/// DTypeError unless the argument called `name` has x's dtype.
+void check_same_dtype(const char* op, const Tensor& x, const char* name, const Tensor& other);
 
 /// A result without a derivative: f<T>(), with the operands' element type.  Errors as above.
 template <std::size_t N, class F>

@@ -14,6 +14,7 @@
 namespace xgrad {
 
 class Generator;
+Generator& default_generator();  // random.hpp
 
 // ---- constants (tensor.cpp): float32 unless told otherwise ----
 
@@ -61,9 +62,9 @@ Tensor eye(Dim n, Dim m, DType dtype = DType::float32);
 /// start, start + step, ... up to but not including end; ceil((end - start) / step) elements.
 Tensor arange(double start, double end, double step = 1, DType dtype = DType::float32);
 Tensor arange(double start, double end, DType dtype);
-Tensor arange(double end, DType dtype = DType::float32);       ///< 0, 1, ...
-Indices arange_indices(Dim start, Dim end);  ///< start ... end - 1
-Indices arange_indices(Dim end);                      ///< 0 ... end - 1
+Tensor arange(double end, DType dtype = DType::float32);  ///< 0, 1, ...
+Indices arange_indices(Dim start, Dim end);               ///< start ... end - 1
+Indices arange_indices(Dim end);                          ///< 0 ... end - 1
 /// `steps` evenly spaced numbers from start to end, both included.
 Tensor linspace(double start, double end, Dim steps, DType dtype = DType::float32);
 Tensor zeros_like(const Tensor& x);
@@ -93,23 +94,18 @@ struct RandintOptions {
   Dims size = {};
 };
 /// Integers from low to high - 1; low is optional: randint({.high = 10, .size = {2, 3}}).
-Indices randint(const RandintOptions& options);
-Indices randint(const RandintOptions& options, Generator& generator);
-Indices randint(Dim low, Dim high, const Dims& sizes);
-Indices randint(Dim low, Dim high, const Dims& sizes, Generator& generator);
-Indices randint(Dim high, const Dims& sizes);
-Indices randint(Dim high, const Dims& sizes, Generator& generator);
-Indices randperm(Dim n);
-Indices randperm(Dim n, Generator& generator);
+Indices randint(const RandintOptions& options, Generator& generator = default_generator());
+Indices randint(Dim low, Dim high, const Dims& sizes, Generator& generator = default_generator());
+Indices randint(Dim high, const Dims& sizes, Generator& generator = default_generator());
+Indices randperm(Dim n, Generator& generator = default_generator());
 /// For each element p, 1 with probability p, else 0 (torch.bernoulli): p is compared with a uniform
 /// of its own type.  ValueError unless all are in [0, 1].
-Tensor bernoulli(const Tensor& p);
-Tensor bernoulli(const Tensor& p, Generator& generator);
+Tensor bernoulli(const Tensor& p, Generator& generator = default_generator());
 /// Indices drawn with these weights, which need not sum to 1 (torch.multinomial): (V,) -> (n,) or
 /// (B, V) -> (B, n), n above 0.  Without replacement an index occurs at most once.  ValueError if a
 /// weight is negative or not finite, or a row has fewer than n (with replacement: 1) positive ones.
-Indices multinomial(const Tensor& weights, Dim n, bool replacement = false);
-Indices multinomial(const Tensor& weights, Dim n, bool replacement, Generator& generator);
+Indices multinomial(const Tensor& weights, Dim n, bool replacement = false,
+                    Generator& generator = default_generator());
 
 template <class T>
 template <class V>

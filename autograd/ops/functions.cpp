@@ -4,7 +4,6 @@
 // a and b are the inputs, y is the output, g the gradient of y.  After each derivative come the
 // values that it uses: only these are kept for the backward.
 
-#include <cmath>
 #include <limits>
 #include <numbers>
 #include "../fail.hpp"
@@ -55,8 +54,6 @@
   }
 
 namespace xgrad {
-
-// Elementwise functions, one row each.
 
 using enum Uses;
 

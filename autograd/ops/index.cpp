@@ -17,19 +17,10 @@ void check_range(const char* op, const Indices& index, std::size_t limit) {
   const std::int64_t* const bad = std::find_if(index.data(), end, outside);
   if (bad == end)
     return;
-  Shape place = index.shape();
-  auto flat = static_cast<std::size_t>(bad - index.data());
-  for (std::size_t d = place.size(); d-- > 0; flat /= index.shape()[d])
-    place[d] = flat % index.shape()[d];
+  const auto at = position(index.shape(), static_cast<std::size_t>(bad - index.data()));
   fail<ValueError>("{}: index {} at {} of the indices {} is out of range: expected 0 to {}", op,
-                   *bad, to_string(place), to_string(index.shape()),
+                   *bad, to_string(Shape(at.begin(), at.end())), to_string(index.shape()),
                    static_cast<std::int64_t>(limit) - 1);
-}
-
-void check_same_dtype(const char* op, const Tensor& x, const char* name, const Tensor& src) {
-  if (x.dtype() != src.dtype())
-    fail<DTypeError>("{}: x is {} but {} is {}; convert one with to()", op, to_string(x.dtype()),
-                     name, to_string(src.dtype()));
 }
 
 Shape at_least_1d(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
@@ -64,8 +55,6 @@ void check_fits(const char* op, const Indices& index, const char* name, const Sh
 }  // namespace xgrad::detail
 
 namespace xgrad {
-
-// Gathering by index, and sorting.
 
 using kernels::Axis;
 

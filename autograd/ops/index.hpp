@@ -15,9 +15,6 @@ namespace xgrad::detail {
 /// ValueError unless every index is in [0, limit); names the index and its place.
 void check_range(const char* op, const Indices& index, std::size_t limit);
 
-/// DTypeError unless the argument called `name` has x's dtype.
-void check_same_dtype(const char* op, const Tensor& x, const char* name, const Tensor& src);
-
 /// A 0-d shape counts as one of a single element, as in PyTorch.
 Shape at_least_1d(const Shape& shape);
 

@@ -1,4 +1,4 @@
-// Ops of Indices and Masks, and Tensor ops that take a Mask.
+// Ops of Indices and Masks, Tensor ops that take a Mask, and views of all three.
 
 #include "indices.hpp"
 
@@ -12,65 +12,50 @@
 #include "elementwise.hpp"
 #include "index.hpp"
 #include "reduced.hpp"
+#include "rules.hpp"
 
 namespace xgrad {
 
 using detail::as_strided;
 
-// ---- parts and shapes ----
+// ---- parts and shapes, of Tensors as well ----
 
-template <class T>
-DiscreteTensor<T> reshape(const DiscreteTensor<T>& x, const Dims& sizes) {
-  return as_strided(x, detail::reshaped("reshape", x.shape(), sizes));
-}
-template <class T>
-DiscreteTensor<T> view(const DiscreteTensor<T>& x, const Dims& sizes) {
-  return as_strided(x, detail::reshaped("view", x.shape(), sizes));
-}
-template <class T>
-DiscreteTensor<T> flatten(const DiscreteTensor<T>& x, Dim start_dim, Dim end_dim) {
-  return as_strided(x, detail::flattened(x.shape(), start_dim, end_dim));
-}
-template <class T>
-DiscreteTensor<T> unflatten(const DiscreteTensor<T>& x, Dim dim, const Dims& sizes) {
-  return as_strided(x, detail::unflattened(x.shape(), dim, sizes));
-}
-template <class T>
-DiscreteTensor<T> permute(const DiscreteTensor<T>& x, const Dims& dims) {
-  return as_strided(x, detail::permuted(x.shape(), dims));
-}
-template <class T>
-DiscreteTensor<T> transpose(const DiscreteTensor<T>& x, Dim dim0, Dim dim1) {
-  return as_strided(x, detail::transposed(x.shape(), dim0, dim1));
-}
-template <class T>
-DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x) {
-  return as_strided(x, detail::squeezed(x.shape()));
-}
-template <class T>
-DiscreteTensor<T> squeeze(const DiscreteTensor<T>& x, const Dims& dims) {
-  return as_strided(x, detail::squeezed(x.shape(), dims));
-}
-template <class T>
-DiscreteTensor<T> unsqueeze(const DiscreteTensor<T>& x, Dim dim) {
-  return as_strided(x, detail::unsqueezed(x.shape(), dim));
-}
+// An op that takes the elements of a selection of x, which the parameters describe.
+#define XGRAD_AFTER_X(...) __VA_OPT__(, ) __VA_ARGS__
+#define XGRAD_VIEW(op, parameters, ...)                                       \
+  Tensor op(const Tensor& x XGRAD_AFTER_X parameters) {                       \
+    return as_strided(#op, x, detail::__VA_ARGS__);                           \
+  }                                                                           \
+  template <class T>                                                          \
+  DiscreteTensor<T> op(const DiscreteTensor<T>& x XGRAD_AFTER_X parameters) { \
+    return as_strided(x, detail::__VA_ARGS__);                                \
+  }
+XGRAD_VIEW(reshape, (const Dims& sizes), reshaped("reshape", x.shape(), sizes))
+XGRAD_VIEW(view, (const Dims& sizes), reshaped("view", x.shape(), sizes))
+XGRAD_VIEW(flatten, (Dim start_dim, Dim end_dim), flattened(x.shape(), start_dim, end_dim))
+XGRAD_VIEW(unflatten, (Dim dim, const Dims& sizes), unflattened(x.shape(), dim, sizes))
+XGRAD_VIEW(permute, (const Dims& dims), permuted(x.shape(), dims))
+XGRAD_VIEW(transpose, (Dim dim0, Dim dim1), transposed(x.shape(), dim0, dim1))
+XGRAD_VIEW(squeeze, (), squeezed(x.shape()))
+XGRAD_VIEW(squeeze, (const Dims& dims), squeezed(x.shape(), dims))
+XGRAD_VIEW(unsqueeze, (Dim dim), unsqueezed(x.shape(), dim))
+XGRAD_VIEW(slice, (Dim dim, OptionalDim start, OptionalDim end, Dim step),
+           sliced("slice", x.shape(), dim, start, end, step))
+XGRAD_VIEW(narrow, (Dim dim, Dim start, Dim length), narrowed(x.shape(), dim, start, length))
+XGRAD_VIEW(select, (Dim dim, Dim index), selected("select", x.shape(), dim, index))
+#undef XGRAD_VIEW
+#undef XGRAD_AFTER_X
+
+XGRAD_RULE(reshape, "a in another shape", {"g in the shape of a"}, detail::elements_move);
+XGRAD_RULE(permute, "a with its dimensions in another order", {"g permuted back"},
+           detail::elements_move);
+XGRAD_RULE(transpose, "aᵀ", {"gᵀ"}, detail::elements_move);
+XGRAD_RULE(slice, "a[start:end:step]", {"g where the part was, else 0"}, detail::part_of_x);
+XGRAD_RULE(select, "a[index]", {"g where the part was, else 0"}, detail::part_of_x);
+
 template <class T>
 DiscreteTensor<T> expand(const DiscreteTensor<T>& x, const Dims& sizes) {
   return as_strided(x, detail::expanded(x.shape(), sizes));
-}
-template <class T>
-DiscreteTensor<T> slice(const DiscreteTensor<T>& x, Dim dim, OptionalDim start, OptionalDim end,
-                        Dim step) {
-  return as_strided(x, detail::sliced("slice", x.shape(), dim, start, end, step));
-}
-template <class T>
-DiscreteTensor<T> narrow(const DiscreteTensor<T>& x, Dim dim, Dim start, Dim length) {
-  return as_strided(x, detail::narrowed(x.shape(), dim, start, length));
-}
-template <class T>
-DiscreteTensor<T> select(const DiscreteTensor<T>& x, Dim dim, Dim index) {
-  return as_strided(x, detail::selected("select", x.shape(), dim, index));
 }
 template <class T>
 DiscreteTensor<T> index(const DiscreteTensor<T>& x, const std::vector<Index>& indices) {

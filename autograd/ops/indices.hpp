@@ -5,7 +5,6 @@
 // Names, arguments and errors are those of Tensor's ops.  xtensor has all others:
 // Indices(ids.array() ^ 1).
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 #include "../ops.hpp"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <numeric>
 #include "../engine.hpp"
 #include "../fail.hpp"
@@ -18,40 +17,13 @@
 namespace xgrad::targets {
 
 /// The dimension of x's classes.  ShapeError if x is 0-d.
-std::size_t class_dim(const char* op, const Tensor& x);
-
-/// ShapeError or DTypeError unless weight is undefined or has one number of x's dtype for each
-/// class; GraphError if it requires a gradient.
-void check_weight(const char* op, const Tensor& weight, const Tensor& x);
-
-/// ShapeError if the shapes do not fit, ValueError if an id is neither a class nor `ignored`.
-void check_ids(const char* op, const Tensor& x, const Indices& target, std::int64_t ignored);
-
-/// The targets and their weights, as formulas capture them.
-struct Wanted {
-  Indices ids;  ///< the targets, 0 where ignored
-  Mask ignore;  ///< the ignored targets
-  bool any_ignored;
-  Saved weights;           ///< the weight of each target: its class's or 1; 0 if ignored
-  double total;            ///< of the weights: the divisor of the mean.
-                           ///< is NaN, as in PyTorch, and its gradient 0:
-  double gradient_factor;  ///< 1 / total, or 0
-  Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight, std::int64_t ignored);
-};
-
-/// Makes the batch run whole (detail::check_draws()) if a shard's loss is a sum.
-void check_shard(Reduction reduction);
-
-/// Reduces the losses of single targets; a kernel's are summed in double.
-template <class T>
-Tensor reduced(Array<T> losses, Reduction reduction, double divisor);
-Tensor reduced(const Tensor& losses, Reduction reduction, double divisor);
-
 std::size_t class_dim(const char* op, const Tensor& x) {
   check<ShapeError>(x.dim() > 0, "{}: x is 0-d: it needs a dimension of classes", op);
   return x.dim() == 1 ? 0 : 1;
 }
 
+/// ShapeError or DTypeError unless weight is undefined or has one number of x's dtype for each
+/// class; GraphError if it requires a gradient.
 void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
   if (!weight.defined())
     return;
@@ -59,15 +31,14 @@ void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
   if (weight.shape() != Shape{classes})
     fail<ShapeError>("{}: weight has shape {} but x {} has {} classes", op,
                      to_string(weight.shape()), to_string(x.shape()), classes);
-  if (weight.dtype() != x.dtype())
-    fail<DTypeError>("{}: x is {} but weight is {}; convert one with to()", op,
-                     to_string(x.dtype()), to_string(weight.dtype()));
+  detail::check_same_dtype(op, x, "weight", weight);
   check<GraphError>(!detail::any_requires_grad(std::array{weight}),
                     "{}: weight requires a gradient, but there is none for it: pass "
                     "weight.detach()",
                     op);
 }
 
+/// ShapeError if the shapes do not fit, ValueError if an id is neither a class nor `ignored`.
 void check_ids(const char* op, const Tensor& x, const Indices& target, std::int64_t ignored) {
   const std::size_t dim = class_dim(op, x);
   const auto classes = static_cast<std::int64_t>(x.shape()[dim]);
@@ -85,6 +56,17 @@ void check_ids(const char* op, const Tensor& x, const Indices& target, std::int6
                        to_string(Shape(at.begin(), at.end())), classes, ignored);
     }
 }
+
+/// The targets and their weights, as formulas capture them.
+struct Wanted {
+  Indices ids;  ///< the targets, 0 where ignored
+  Mask ignore;  ///< the ignored targets
+  bool any_ignored;
+  Saved weights;           ///< the weight of each target: its class's or 1; 0 if ignored
+  double total;            ///< of the weights: the mean's divisor
+  double gradient_factor;  ///< 1 / total, or 0 if all targets are ignored: then the mean is NaN
+  Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight, std::int64_t ignored);
+};
 
 Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight,
                std::int64_t ignored) {
@@ -104,11 +86,13 @@ Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weigh
   gradient_factor = ignore.all() ? 0 : 1 / total;
 }
 
+/// Makes the batch run whole (detail::check_draws()) if a shard's loss is a sum.
 void check_shard(Reduction reduction) {
   if (reduction == Reduction::sum)
     detail::check_draws();
 }
 
+/// Reduces the losses of single targets; a kernel's are summed in double.
 template <class T>
 Tensor reduced(Array<T> losses, Reduction reduction, double divisor) {
   check_shard(reduction);
@@ -117,8 +101,6 @@ Tensor reduced(Array<T> losses, Reduction reduction, double divisor) {
   const double sum = std::accumulate(losses.data(), losses.data() + losses.size(), 0.0);
   return scalar(reduction == Reduction::mean ? sum / divisor : sum, dtype_of<T>);
 }
-template Tensor reduced(Array<float>, Reduction, double);
-template Tensor reduced(Array<double>, Reduction, double);
 
 Tensor reduced(const Tensor& losses, Reduction reduction, double divisor) {
   check_shard(reduction);
@@ -396,9 +378,7 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOp
   if (x.shape() != target.shape())
     fail<ShapeError>("cross_entropy: x {} and target probabilities {} must have the same shape",
                      to_string(x.shape()), to_string(target.shape()));
-  if (x.dtype() != target.dtype())
-    fail<DTypeError>("cross_entropy: x is {} but target is {}; convert one with to()",
-                     to_string(x.dtype()), to_string(target.dtype()));
+  detail::check_same_dtype("cross_entropy", x, "target", target);
   check<ValueError>(options.ignore_index < 0,
                     "cross_entropy: ignore_index {} has no meaning for target probabilities",
                     options.ignore_index);
@@ -447,9 +427,7 @@ static void check_alike(const char* op, const Tensor& x, const Tensor& target) {
         "{}: x {} and target {} must have the same shape; to broadcast, write "
         "expand()",
         op, to_string(x.shape()), to_string(target.shape()));
-  if (x.dtype() != target.dtype())
-    fail<DTypeError>("{}: x is {} but target is {}; convert one with to()", op,
-                     to_string(x.dtype()), to_string(target.dtype()));
+  detail::check_same_dtype(op, x, "target", target);
 }
 
 // sum((a - b)^2) of n elements.

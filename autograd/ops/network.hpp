@@ -1,7 +1,6 @@
 #pragma once
 // Norms, dropout, losses and attention.  Part of the catalogue: include ops.hpp.
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
@@ -10,6 +9,7 @@
 namespace xgrad {
 
 class Generator;
+Generator& default_generator();  // random.hpp
 
 // ---- layer norms and dropout (ops/norm.cpp) ----
 
@@ -24,8 +24,8 @@ Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& wei
                 std::optional<double> eps = std::nullopt);
 /// In training, keeps each element with probability 1 - p, scaled by 1 / (1 - p); else x.  Draws as
 /// PyTorch does.
-Tensor dropout(const Tensor& x, double p, bool training = true);
-Tensor dropout(const Tensor& x, double p, bool training, Generator& generator);
+Tensor dropout(const Tensor& x, double p, bool training = true,
+               Generator& generator = default_generator());
 
 // ---- losses (ops/loss.cpp) ----
 

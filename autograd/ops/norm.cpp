@@ -35,9 +35,7 @@ void check_parameter(const char* op, const char* name, const Tensor& parameter, 
   if (parameter.shape() != normalized)
     fail<ShapeError>("{}: {} has shape {} but normalized_shape is {}", op, name,
                      to_string(parameter.shape()), to_string(normalized));
-  if (parameter.dtype() != x.dtype())
-    fail<DTypeError>("{}: x is {} but {} is {}; convert one with to()", op, to_string(x.dtype()),
-                     name, to_string(parameter.dtype()));
+  detail::check_same_dtype(op, x, name, parameter);
 }
 
 Shape check_inputs(const char* op, const Tensor& x, const Dims& normalized_shape,
@@ -376,10 +374,6 @@ Tensor log_softmax(const Tensor& x, Dim dim, DType dtype) { return log_softmax(t
 
 XGRAD_RULE(dropout, "a ⊙ kept / (1 - p)", {"g ⊙ kept / (1 - p)"},
            "Dropped elements get 0; the others are scaled as in the forward pass.");
-Tensor dropout(const Tensor& x, double p, bool training) {
-  return dropout(x, p, training, default_generator());
-}
-
 Tensor dropout(const Tensor& x, double p, bool training, Generator& generator) {
   check<ValueError>(p >= 0 && p <= 1, "dropout: p {} is not between 0 and 1", p);
   if (!training || p == 0 || x.numel() == 0)

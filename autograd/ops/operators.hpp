@@ -6,7 +6,6 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 #include "../ops.hpp"
@@ -19,6 +18,18 @@ namespace detail {
 /// A number as an operand, in x's dtype; if x is undefined, the op reports that.
 inline Tensor number(double value, const Tensor& x) {
   return scalar(value, x.defined() ? x.dtype() : DType::float32);
+}
+
+/// ValueError naming op unless the number of parts is the one wanted.
+void check_parts(const char* op, const Tensor& x, Dim dim, std::size_t parts, std::size_t wanted);
+
+template <std::size_t N>
+std::array<Tensor, N> named_parts(const char* op, const Tensor& x, Dim dim,
+                                  std::vector<Tensor> parts) {
+  check_parts(op, x, dim, parts.size(), N);
+  std::array<Tensor, N> named;
+  std::move(parts.begin(), parts.end(), named.begin());
+  return named;
 }
 }  // namespace detail
 
@@ -67,20 +78,6 @@ Indices& operator%=(Indices& a, const B& b) {
 }
 
 // ---- parts by name ----
-
-namespace detail {
-/// ValueError naming op unless the number of parts is the one wanted.
-void check_parts(const char* op, const Tensor& x, Dim dim, std::size_t parts, std::size_t wanted);
-
-template <std::size_t N>
-std::array<Tensor, N> named_parts(const char* op, const Tensor& x, Dim dim,
-                                  std::vector<Tensor> parts) {
-  check_parts(op, x, dim, parts.size(), N);
-  std::array<Tensor, N> named;
-  std::move(parts.begin(), parts.end(), named.begin());
-  return named;
-}
-}  // namespace detail
 
 template <std::size_t N>
 std::array<Tensor, N> split(const Tensor& x, Size split_size, Dim dim) {

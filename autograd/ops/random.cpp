@@ -43,17 +43,12 @@ Tensor randn(const Dims& sizes, Generator& generator, DType dtype) {
 Tensor rand_like(const Tensor& x) { return uniform(x.shape(), default_generator(), x.dtype()); }
 Tensor randn_like(const Tensor& x) { return normal(x.shape(), default_generator(), x.dtype()); }
 
-Indices randint(Dim low, Dim high, const Dims& sizes) {
-  return randint({low, high, sizes}, default_generator());
-}
 Indices randint(Dim low, Dim high, const Dims& sizes, Generator& generator) {
   return randint({low, high, sizes}, generator);
 }
-Indices randint(Dim high, const Dims& sizes) { return randint(0, high, sizes); }
 Indices randint(Dim high, const Dims& sizes, Generator& generator) {
   return randint(0, high, sizes, generator);
 }
-Indices randint(const RandintOptions& options) { return randint(options, default_generator()); }
 
 Indices randint(const RandintOptions& options, Generator& generator) {
   const auto& [low, high, sizes] = options;
@@ -68,8 +63,6 @@ Indices randint(const RandintOptions& options, Generator& generator) {
   return a;
 }
 
-Indices randperm(Dim n) { return randperm(n, default_generator()); }
-
 // Each place in turn swaps with itself or a later one; the last has no choice and draws nothing.
 Indices randperm(Dim n, Generator& generator) {
   auto a = empty_array<std::int64_t>(to_shape(n, "randperm"));
@@ -78,8 +71,6 @@ Indices randperm(Dim n, Generator& generator) {
     std::swap(a.data()[i], a.data()[i + generator.random() % (a.size() - i)]);
   return a;
 }
-
-Tensor bernoulli(const Tensor& p) { return bernoulli(p, default_generator()); }
 
 Tensor bernoulli(const Tensor& p, Generator& generator) {
   return detail::compute("bernoulli", std::array{p}, [&]<class T>() {
@@ -139,10 +130,6 @@ static void draw_again(std::span<const T> weights, std::span<std::int64_t> out,
   sums.back() = 1;
   for (std::int64_t& index : out)
     index = std::ranges::lower_bound(sums, generator.uniform_double()) - sums.begin();
-}
-
-Indices multinomial(const Tensor& weights, Dim n, bool replacement) {
-  return multinomial(weights, n, replacement, default_generator());
 }
 
 Indices multinomial(const Tensor& weights, Dim size, bool replacement, Generator& generator) {

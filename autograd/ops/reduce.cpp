@@ -80,8 +80,6 @@ struct ExtremumKind {
 
 XGRAD_RULE(sum, "Σ a", {"g, for each element that was added"},
            "Each element counts once in the sum, so each gets the whole gradient.");
-Tensor sum(const Tensor& x) { return sum(x, {}); }
-
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "sum");
   const Shape shape = reduced.after(keepdim);
@@ -121,8 +119,6 @@ static Array<T> average(const Tensor& x, const Reduced& dims, const Shape& shape
 }
 
 XGRAD_RULE(mean, "Σ a / n", {"g / n, for each element"}, "Each of the n elements counts 1/n.");
-Tensor mean(const Tensor& x) { return mean(x, {}); }
-
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "mean");
   const auto count = static_cast<double>(reduced.count());
@@ -440,8 +436,6 @@ static Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, d
   return sign(x.detach()) * pow(ratio, ord - 1) * masked_fill(g, flat, 0);
 }
 
-Tensor vector_norm(const Tensor& x, double ord) { return vector_norm(x, ord, {}); }
-
 Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "vector_norm");
   check<ValueError>(!std::isnan(ord), "vector_norm: ord is NaN");
@@ -459,7 +453,6 @@ Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim) 
       {.saves_output = true});
 }
 
-Tensor norm(const Tensor& x, double p) { return vector_norm(x, p); }
 Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
   return vector_norm(x, p, dims, keepdim);
 }

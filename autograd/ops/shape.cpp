@@ -19,11 +19,7 @@ namespace xgrad {
 
 // ---- the same elements in another shape ----
 
-namespace {
-
-std::string list(const Dims& sizes) { return fmt::format("({})", fmt::join(sizes, ", ")); }
-
-}  // namespace
+static std::string list(const Dims& sizes) { return fmt::format("({})", fmt::join(sizes, ", ")); }
 
 namespace detail {
 // The shape with these sizes, of which one may be -1, of n elements of `whole()`.
@@ -138,28 +134,8 @@ Selection expanded(const Shape& x, const Dims& sizes) {
 using detail::as_strided;
 using detail::Selection;
 
-XGRAD_RULE(reshape, "a in another shape", {"g in the shape of a"}, detail::elements_move);
-Tensor reshape(const Tensor& x, const Dims& sizes) {
-  return as_strided("reshape", x, detail::reshaped("reshape", x.shape(), sizes));
-}
-Tensor view(const Tensor& x, const Dims& sizes) {
-  return as_strided("view", x, detail::reshaped("view", x.shape(), sizes));
-}
 Tensor reshape_as(const Tensor& x, const Tensor& other) { return reshape(x, other.shape()); }
 Tensor view_as(const Tensor& x, const Tensor& other) { return view(x, other.shape()); }
-Tensor unflatten(const Tensor& x, Dim dim, const Dims& sizes) {
-  return as_strided("unflatten", x, detail::unflattened(x.shape(), dim, sizes));
-}
-Tensor flatten(const Tensor& x, Dim start_dim, Dim end_dim) {
-  return as_strided("flatten", x, detail::flattened(x.shape(), start_dim, end_dim));
-}
-Tensor squeeze(const Tensor& x) { return as_strided("squeeze", x, detail::squeezed(x.shape())); }
-Tensor squeeze(const Tensor& x, const Dims& dims) {
-  return as_strided("squeeze", x, detail::squeezed(x.shape(), dims));
-}
-Tensor unsqueeze(const Tensor& x, Dim dim) {
-  return as_strided("unsqueeze", x, detail::unsqueezed(x.shape(), dim));
-}
 
 XGRAD_RULE(expand, "a, repeated without a copy", {"Σ g over the copies"},
            "An element that occurs several times gets the sum of its copies' gradients.");
@@ -204,16 +180,6 @@ Selection detail::transposed(const Shape& x, std::int64_t dim0, std::int64_t dim
   Selection s(x);
   s.permute(order);
   return s;
-}
-
-XGRAD_RULE(permute, "a with its dimensions in another order", {"g permuted back"},
-           detail::elements_move);
-Tensor permute(const Tensor& x, const Dims& dims) {
-  return as_strided("permute", x, detail::permuted(x.shape(), dims));
-}
-XGRAD_RULE(transpose, "aᵀ", {"gᵀ"}, detail::elements_move);
-Tensor transpose(const Tensor& x, Dim dim0, Dim dim1) {
-  return as_strided("transpose", x, detail::transposed(x.shape(), dim0, dim1));
 }
 
 Tensor swapaxes(const Tensor& x, Dim axis0, Dim axis1) { return transpose(x, axis0, axis1); }
@@ -289,8 +255,6 @@ Tensor tril(const Tensor& x, Dim diagonal) {
 Tensor triu(const Tensor& x, Dim diagonal) {
   return keep("triu", x, detail::triangle("triu", x.shape(), diagonal));
 }
-
-// Ops that use each element several times.
 
 // A dimension n repeated r times is (r, n), n expanded r times; only the result is copied.
 Tensor repeat(const Tensor& x, const Dims& sizes) {
@@ -375,8 +339,6 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, Meshgrid indexing)
   }
   return out;
 }
-
-// Ops that move elements, or add others around them.
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   if (dims.empty() && shifts.size() == 1)

@@ -5,14 +5,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <variant>
 #include <vector>
 #include "../tensor.hpp"
 
 namespace xgrad {
 
-// ---- shape, members (ops/shape.cpp, slice.cpp) ----
+// ---- shape, members (ops/shape.cpp, slice.cpp, indices.cpp) ----
 
 /// The same elements in another shape; one size may be -1.  Shares memory and copies nothing, as do
 /// view, flatten, squeeze, unsqueeze and parts of the first dimension.

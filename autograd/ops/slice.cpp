@@ -2,11 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include "../fail.hpp"
 #include "../fused.hpp"
 #include "../kernels/copy.hpp"
 #include "../ops.hpp"
+#include "elementwise.hpp"
 #include "index.hpp"
 #include "rules.hpp"
 
@@ -66,10 +66,8 @@ std::pair<std::size_t, std::size_t> slice_range(const char* op, std::size_t n,
           static_cast<std::size_t>(count / step + (count % step != 0 ? 1 : 0))};
 }
 
-namespace {
-
 // Copies the selected elements of one array to all elements of another, in order.
-kernels::Walk to_selected(const Selection& s) {
+static kernels::Walk to_selected(const Selection& s) {
   kernels::Walk walk{.axes = {}, .from = s.offset};
   walk.axes.reserve(s.shape.size());
   const Selection dense(s.shape);
@@ -78,7 +76,7 @@ kernels::Walk to_selected(const Selection& s) {
   return walk;
 }
 
-kernels::Walk from_selected(const Selection& s) {
+static kernels::Walk from_selected(const Selection& s) {
   kernels::Walk walk = to_selected(s);
   std::swap(walk.from, walk.to);
   for (auto& axis : walk.axes)
@@ -87,7 +85,7 @@ kernels::Walk from_selected(const Selection& s) {
 }
 
 // Whether the selected elements are contiguous and in order, so that they need not be copied.
-bool is_contiguous(const Selection& s) {
+static bool is_contiguous(const Selection& s) {
   std::ptrdiff_t stride = 1;
   for (std::size_t d = s.shape.size(); d-- > 0; stride *= static_cast<std::ptrdiff_t>(s.shape[d]))
     if (s.shape[d] != 1 && s.strides[d] != stride)
@@ -95,18 +93,16 @@ bool is_contiguous(const Selection& s) {
   return true;
 }
 
-Tensor contiguous_view(const Tensor& x, const Selection& s) {
+static Tensor contiguous_view(const Tensor& x, const Selection& s) {
   const auto offset = numel(s.shape) == 0 ? 0 : static_cast<std::size_t>(s.offset);
   return Tensor(detail::make_pooled<Value>(x.identity().value, offset, s.shape), nullptr);
 }
 
 template <class T>
-void zero_the_rest(T* data, const Shape& shape, const Selection& s) {
+static void zero_the_rest(T* data, const Shape& shape, const Selection& s) {
   if (numel(s.shape) != numel(shape))
     kernels::fill(data, numel(shape), T(0));
 }
-
-}  // namespace
 
 template <class T>
 Array<T> strided_copy(const Selection& s, const T* from) {
@@ -164,9 +160,7 @@ Tensor place(const Tensor& g, const Shape& shape, Selection s) {
 }
 
 Tensor as_strided_scatter(const char* op, const Tensor& x, const Tensor& src, Selection s) {
-  if (x.dtype() != src.dtype())
-    fail<DTypeError>("{}: x is {} but src is {}; convert one with to()", op, to_string(x.dtype()),
-                     to_string(src.dtype()));
+  check_same_dtype(op, x, "src", src);
   if (src.shape() != s.shape)
     fail<ShapeError>("{}: src has shape {} but the part of x {} that it replaces has {}", op,
                      to_string(src.shape()), to_string(x.shape()), to_string(s.shape));
@@ -188,8 +182,6 @@ Tensor as_strided_scatter(const char* op, const Tensor& x, const Tensor& src, Se
 
 namespace xgrad {
 
-// Ops that split a Tensor or join several.
-
 using detail::as_strided;
 using detail::Selection;
 
@@ -210,11 +202,6 @@ Selection detail::sliced(const char* op, const Shape& x, std::int64_t dim,
   return s;
 }
 
-XGRAD_RULE(slice, "a[start:end:step]", {"g where the part was, else 0"}, detail::part_of_x);
-Tensor slice(const Tensor& x, Dim dim, OptionalDim start, OptionalDim end, Dim step) {
-  return as_strided("slice", x, detail::sliced("slice", x.shape(), dim, start, end, step));
-}
-
 Selection detail::narrowed(const Shape& x, std::int64_t dim, std::int64_t start, Dim length) {
   check_has_dimensions("narrow", x);
   const std::size_t d = normalize_dim(dim, x.size(), "narrow");
@@ -228,10 +215,6 @@ Selection detail::narrowed(const Shape& x, std::int64_t dim, std::int64_t start,
   return s;
 }
 
-Tensor narrow(const Tensor& x, Dim dim, Dim start, Dim length) {
-  return as_strided("narrow", x, detail::narrowed(x.shape(), dim, start, length));
-}
-
 Selection detail::selected(const char* op, const Shape& x, std::int64_t dim, std::int64_t index) {
   check_has_dimensions(op, x);
   const std::size_t d = normalize_dim(dim, x.size(), op);
@@ -243,11 +226,6 @@ Selection detail::selected(const char* op, const Shape& x, std::int64_t dim, std
   s.slice(d, static_cast<std::size_t>(index < 0 ? index + n : index), 1);
   s.drop(d);
   return s;
-}
-
-XGRAD_RULE(select, "a[index]", {"g where the part was, else 0"}, detail::part_of_x);
-Tensor select(const Tensor& x, Dim dim, Dim index) {
-  return as_strided("select", x, detail::selected("select", x.shape(), dim, index));
 }
 
 Tensor select_scatter(const Tensor& x, const Tensor& src, Dim dim, Dim index) {

@@ -50,8 +50,9 @@ class Communicator {
 };
 
 /// The world that mpirun started this process in, or a world of one.  MPI ends with the process.
-/// If a rank ends while others wait for it, they throw RankError.  (Before it has called this
-/// function, only mpirun can notice.)  RankError if xgrad was built for another MPI than mpirun's.
+/// If a rank ends while others wait for it, they throw RankError.  (If a rank ends before it has
+/// called this function, only mpirun can notice.)  RankError if xgrad was built for another MPI
+/// than mpirun's.
 std::shared_ptr<const Communicator> world();
 
 /// mpirun's variables for this process, available without world().

@@ -26,7 +26,8 @@ struct DataParallelOptions {
 /// needs no exchange.
 ///
 /// All ranks make the same calls in the same order, with the same number of rows.  If one throws,
-/// all throw: that rank its own exception, the others RankError; no grad() has changed.
+/// all throw: that rank throws its own exception, and the others a RankError; no grad() has
+/// changed.
 class DataParallel {
  public:
   using Options = DataParallelOptions;

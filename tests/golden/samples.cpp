@@ -70,25 +70,7 @@ Tensor digest(const Tensor& x) {
   return tensor(some, DType::float64);
 }
 
-}  // namespace
-
-const std::map<std::string, SampleNumbers>& sample_numbers() {
-  static const std::map<std::string, SampleNumbers> all = [] {
-    const GoldenFile golden("ops");
-    const io::TensorFile& file = golden.content();
-    std::map<std::string, SampleNumbers> made;
-    sort_by_sample(file.tensors, [&](const auto& name, const auto& kind, std::size_t i, auto& x) {
-      made[name].tensors[kind][i] = x;
-    });
-    sort_by_sample(file.indices, [&](const auto& name, const auto& kind, std::size_t i, auto& x) {
-      made[name].indices[kind][i] = x;
-    });
-    return made;
-  }();
-  return all;
-}
-
-static const SampleNumbers& numbers_of(const OpCall& call) {
+const SampleNumbers& numbers_of(const OpCall& call) {
   const auto at = sample_numbers().find(call.name);
   if (at == sample_numbers().end())
     throw ValueError(std::string(call.name) + " has no numbers: run tests/golden/ops.py");
@@ -96,8 +78,6 @@ static const SampleNumbers& numbers_of(const OpCall& call) {
 }
 
 // ---- comparison ----
-
-namespace {
 
 class Comparison {
  public:
@@ -240,6 +220,22 @@ class Comparison {
 };
 
 }  // namespace
+
+const std::map<std::string, SampleNumbers>& sample_numbers() {
+  static const std::map<std::string, SampleNumbers> all = [] {
+    const GoldenFile golden("ops");
+    const io::TensorFile& file = golden.content();
+    std::map<std::string, SampleNumbers> made;
+    sort_by_sample(file.tensors, [&](const auto& name, const auto& kind, std::size_t i, auto& x) {
+      made[name].tensors[kind][i] = x;
+    });
+    sort_by_sample(file.indices, [&](const auto& name, const auto& kind, std::size_t i, auto& x) {
+      made[name].indices[kind][i] = x;
+    });
+    return made;
+  }();
+  return all;
+}
 
 Deviations deviations(const OpCall& call, DType dtype) {
   Comparison comparison(call, dtype);

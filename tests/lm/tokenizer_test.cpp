@@ -34,6 +34,38 @@ std::string with_change(std::string text, const std::string& from, const std::st
 const std::string byte_level =
     R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})";
 
+// Tokenizers of Llama 2's kind and texts, with what HuggingFace's tokenizers make of them:
+// golden/llama_tokenizer.py.
+const io::Json& llama_golden() {
+  static const io::Json json = io::parse_json(
+      io::read_file(source_dir + "/tests/lm/golden/llama_tokenizer.json", 1 << 20), 0, 16);
+  return json;
+}
+
+/// The tokenizer.json of a case.
+std::string llama_tokenizer(std::size_t i) {
+  const io::Json& golden = llama_golden();
+  const io::Json& chosen = (*golden.find<io::JsonArray>("cases"))[i];
+  io::JsonObject tokenizer = *chosen.find<io::JsonObject>("tokenizer");
+  for (auto& [key, value] : tokenizer)
+    if (key == "model") {
+      io::JsonObject model = *value.as<io::JsonObject>();
+      const auto& vocabularies = *golden.find<io::JsonArray>("vocabularies");
+      for (const auto& part :
+           *vocabularies[*chosen.find<std::uint64_t>("vocabulary")].as<io::JsonObject>())
+        model.push_back(part);
+      value = std::move(model);
+    }
+  return io::format_json(tokenizer);
+}
+
+lm::Ids ids_of(const io::Json& json, const char* key) {
+  std::vector<std::int64_t> ids;
+  for (const io::Json& id : *json.find<io::JsonArray>(key))
+    ids.push_back(static_cast<std::int64_t>(*id.as<std::uint64_t>()));
+  return lm::Ids(ids);
+}
+
 }  // namespace
 
 TEST_CASE("a learned vocabulary is read again from tokenizer.json", "[tokenizer]") {
@@ -65,7 +97,7 @@ TEST_CASE("a tokenizer.json is written as HuggingFace's tokenizers read it", "[t
                               R"("pre_tokenizer":)" +
                               byte_level + R"(,"post_processor":null,"decoder":)" + byte_level +
                               R"(,"model":{"type":"BPE","ignore_merges":false,"vocab":{"!":0,)"));
-  // The space is U+0120, the byte 0xAD the last one.
+  // The space is written as U+0120, and the byte 0xAD as the last of these characters.
   CHECK_THAT(text, EndsWith("\"\u0143\":255,\"ab\":256,\"\u0120ab\":257,\"\u0120b\":258},"
                             "\"merges\":[\"a b\",\"\u0120 ab\",\"\u0120 b\"]}}"));
   // An added token before others keeps its place.
@@ -126,42 +158,6 @@ TEST_CASE("an added token that the vocabulary has, too, keeps its place in it", 
   CHECK(v.parts().tokens == small_vocabulary().parts().tokens);
 }
 
-namespace {
-
-// Tokenizers of Llama 2's kind and texts, with what HuggingFace's tokenizers make of them:
-// golden/llama_tokenizer.py.
-const io::Json& llama_golden() {
-  static const io::Json json = io::parse_json(
-      io::read_file(source_dir + "/tests/lm/golden/llama_tokenizer.json", 1 << 20), 0, 16);
-  return json;
-}
-
-/// The tokenizer.json of a case.
-std::string llama_tokenizer(std::size_t i) {
-  const io::Json& golden = llama_golden();
-  const io::Json& chosen = (*golden.find<io::JsonArray>("cases"))[i];
-  io::JsonObject tokenizer = *chosen.find<io::JsonObject>("tokenizer");
-  for (auto& [key, value] : tokenizer)
-    if (key == "model") {
-      io::JsonObject model = *value.as<io::JsonObject>();
-      const auto& vocabularies = *golden.find<io::JsonArray>("vocabularies");
-      for (const auto& part :
-           *vocabularies[*chosen.find<std::uint64_t>("vocabulary")].as<io::JsonObject>())
-        model.push_back(part);
-      value = std::move(model);
-    }
-  return io::format_json(tokenizer);
-}
-
-lm::Ids ids_of(const io::Json& json, const char* key) {
-  std::vector<std::int64_t> ids;
-  for (const io::Json& id : *json.find<io::JsonArray>(key))
-    ids.push_back(static_cast<std::int64_t>(*id.as<std::uint64_t>()));
-  return lm::Ids(ids);
-}
-
-}  // namespace
-
 TEST_CASE("tokenizers of characters give HuggingFace's ids", "[tokenizer]") {
   const auto& cases = *llama_golden().find<io::JsonArray>("cases");
   REQUIRE(cases.size() == 17);
@@ -206,8 +202,9 @@ TEST_CASE("bytes without tokens are given with their places", "[tokenizer]") {
     }
     return places;
   };
-  CHECK(unknown(0, "q\u4E2D").empty());  // they have bytes
-  // HuggingFace's are at the same places; "<unk>" itself is no unknown one.
+  CHECK(unknown(0, "q\u4E2D").empty());  // these characters have tokens for their bytes
+  // HuggingFace's tokenizers have their unknown tokens at the same places.  "<unk>" in the text is
+  // a token of the vocabulary.
   CHECK(unknown(12, "the theqq\u4E2D a") == Places{{1, 5}});  // dropped within "\u2581the\u2581"
   CHECK(unknown(10, "the theqq\u4E2D a<unk>q") == Places{{2, 5}, {7, 1}});  // fused
   CHECK(unknown(11, "the theqq\u4E2D a<unk>q") == Places{{2, 1}, {3, 1}, {4, 3}, {9, 1}});
@@ -228,7 +225,7 @@ TEST_CASE("characters become a tokenizer.json, and come back", "[tokenizer]") {
   CHECK(*lm::characters_of(read) == characters);
   for (std::int64_t id = 0; id < 17; ++id)
     CHECK(read.bytes(id) == characters.decode({id}));
-  // Whatever more a tokenizer has, it is none of characters alone.
+  // A tokenizer with anything more is not one of characters alone.
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
            {R"("merges":[])", R"("merges":[["a","b"]])"},
            {R"("a":)", R"("ab":)"},
@@ -430,7 +427,7 @@ TEST_CASE("an unsupported tokenizer.json is rejected, and the reason named", "[t
     write_bytes(path, text);
     CHECK_THAT(message_of<FileError>([&] { lm::read_tokenizer(path); }), StartsWith(path + ": "));
   }
-  // Cut off anywhere.
+  // The file is cut off at many places.
   const std::string whole = small_tokenizer();
   for (std::size_t n = 0; n < whole.size(); n += 97) {
     write_bytes(path, whole.substr(0, n));

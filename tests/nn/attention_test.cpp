@@ -52,7 +52,7 @@ TEST_CASE("SelfAttention: widths and masks", "[nn][attention]") {
   const auto masked = narrow(x, {.mask = allowed});
   CHECK(allclose(masked.output, causal.output));
   const auto closed = narrow(x, {.mask = Mask({{0, 0, 0}, {1, 1, 1}, {1, 1, 1}})});
-  check_start(closed.weights, {0, 0, 0});  // nothing allowed: zeros
+  check_start(closed.weights, {0, 0, 0});  // a query with no allowed key gets zeros
   CHECK(narrow(x.select(0, 1), {.is_causal = true}).output.shape() == Shape{3, 5});
   CHECK_THROWS_AS(narrow(ones({6})), ShapeError);
 }
@@ -107,7 +107,7 @@ TEST_CASE("MultiHeadAttention: masks combine", "[nn][attention]") {
       mha(h.q, h.k, h.v, {.attn_mask = nn::future(3, 4), .key_padding_mask = h.padding});
   CHECK(allclose(mha(h.q, h.k, h.v, call).output, causal.output, 1e-5, 1e-6));
 
-  // A query for which every key is forbidden: only the output projection's bias.
+  // A query for which every key is forbidden gives the output projection's bias alone.
   const auto closed =
       mha(h.q, h.k, h.v,
           {.attn_mask = Mask{{1, 1, 1, 1}, {0, 0, 0, 0}, {0, 0, 0, 0}}, .need_weights = weights});

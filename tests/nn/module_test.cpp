@@ -77,6 +77,11 @@ Tensor find(const nn::StateDict& state, const std::string& name) {
   return {};
 }
 
+struct ConstVisit {
+  Tensor w = ones({2}).requires_grad_();
+  static void visit(const auto& self, auto&& v) { v("w", self.w); }
+};
+
 }  // namespace
 
 TEST_CASE("Names come from visit, undefined Tensors and numbers do not", "[module]") {
@@ -248,13 +253,6 @@ TEST_CASE("Sequential holds layers of any type", "[module][sequential]") {
   CHECK_THROWS_WITH(net.at<nn::Linear>(3), ContainsSubstring("no layer 3; there are 3"));
   CHECK_THROWS_WITH(net(Indices({0, 1})), ContainsSubstring("Linear does not take Indices"));
 }
-
-namespace {
-struct ConstVisit {
-  Tensor w = ones({2}).requires_grad_();
-  static void visit(const auto& self, auto&& v) { v("w", self.w); }
-};
-}  // namespace
 
 TEST_CASE("clone names a visit that takes its layer as const", "[nn][module]") {
   CHECK(nn::parameters(ConstVisit()).size() == 1);

@@ -49,6 +49,39 @@ struct Clash {
   }
 };
 
+// A weight that visit ties and, on request, names; and a vector and an optional layer.
+struct Half {
+  nn::Linear encoder{3, 3};
+  Tensor decoder = encoder.weight;
+  bool named = false;
+  std::string name = "decoder", target = "encoder.weight", again;
+  std::optional<nn::Linear> head;
+  static void visit(auto& self, auto&& v) {
+    v("encoder", self.encoder);
+    if (self.named)
+      v("decoder", self.decoder);
+    v(self.name, nn::tied_to(self.target));
+    if (!self.again.empty())
+      v(self.again, nn::tied_to(self.target));
+    v("head", self.head);
+  }
+};
+struct Outer {
+  std::vector<Half> halves = std::vector<Half>(1);
+  static void visit(auto& self, auto&& v) { v("halves", self.halves); }
+};
+// Two members of any kind, with one name or none.
+template <class A, class B>
+struct Named {
+  A a;
+  B b;
+  std::string first = "a", second = "b";
+  static void visit(auto& self, auto&& v) {
+    v(self.first, self.a);
+    v(self.second, self.b);
+  }
+};
+
 }  // namespace
 
 TEST_CASE("A declared tie counts and is saved once", "[module][tie]") {
@@ -108,43 +141,6 @@ TEST_CASE("Names that clash and ties that are wrong are errors", "[module][tie]"
   CHECK_THAT(message_of<ValueError>([] { nn::state_dict(Clash()); }),
              ContainsSubstring("the name 'w' is given twice"));
 }
-
-namespace {
-
-// A weight that visit ties and, on request, names; and a vector and an optional layer.
-struct Half {
-  nn::Linear encoder{3, 3};
-  Tensor decoder = encoder.weight;
-  bool named = false;
-  std::string name = "decoder", target = "encoder.weight", again;
-  std::optional<nn::Linear> head;
-  static void visit(auto& self, auto&& v) {
-    v("encoder", self.encoder);
-    if (self.named)
-      v("decoder", self.decoder);
-    v(self.name, nn::tied_to(self.target));
-    if (!self.again.empty())
-      v(self.again, nn::tied_to(self.target));
-    v("head", self.head);
-  }
-};
-struct Outer {
-  std::vector<Half> halves = std::vector<Half>(1);
-  static void visit(auto& self, auto&& v) { v("halves", self.halves); }
-};
-// Two members of any kind, with one name or none.
-template <class A, class B>
-struct Named {
-  A a;
-  B b;
-  std::string first = "a", second = "b";
-  static void visit(auto& self, auto&& v) {
-    v(self.first, self.a);
-    v(self.second, self.b);
-  }
-};
-
-}  // namespace
 
 TEST_CASE("The error of a tie without its member says what to write", "[module][tie]") {
   Half model;

@@ -29,7 +29,30 @@ struct SignSGDOptions {
 };
 using SignSGD = optim::OptimizerOf<SignSGDOptions>;
 
+// One number a parameter, with the test's name and count.
+struct OddOptions {
+  double lr = 1;
+  std::string state = "scale";
+  std::size_t states = 1;
+  bool says_its_shape = true, undefined = false;
+
+  static constexpr const char* name = "Odd";
+  std::vector<optim::Option> options() { return {{"lr", &lr}}; }
+  std::vector<std::string> state_names(const Tensor& p) const {
+    return p.dim() > 0 ? std::vector<std::string>{"step", state} : std::vector<std::string>{};
+  }
+  bool state_fits(const std::string&, const Tensor& of_name, const Tensor& p) const {
+    return says_its_shape ? of_name.dim() == 0 : of_name.shape() == p.shape();
+  }
+  ElementUpdate update(const optim::Parameter& p) const {
+    p.state.assign(p.value.dim() > 0 ? states : 0, undefined ? Tensor() : p.gradient.abs().max());
+    return element_update([](auto x, auto g) { return x - g; }, p.value, p.gradient);
+  }
+};
+using Odd = optim::OptimizerOf<OddOptions>;
+
 }  // namespace
+
 // ----
 
 #include "helpers/catch.hpp"
@@ -58,32 +81,6 @@ TEST_CASE("an optimizer of one's own steps, saves and loads", "[optim][docs]") {
   CHECK_THROWS_WITH(SignSGD({p}, {.momentum = 1}),
                     ContainsSubstring("SignSGD: momentum is 1; it must be finite and in [0, 1)"));
 }
-
-namespace {
-
-// One number a parameter, with the test's name and count.
-struct OddOptions {
-  double lr = 1;
-  std::string state = "scale";
-  std::size_t states = 1;
-  bool says_its_shape = true, undefined = false;
-
-  static constexpr const char* name = "Odd";
-  std::vector<optim::Option> options() { return {{"lr", &lr}}; }
-  std::vector<std::string> state_names(const Tensor& p) const {
-    return p.dim() > 0 ? std::vector<std::string>{"step", state} : std::vector<std::string>{};
-  }
-  bool state_fits(const std::string&, const Tensor& of_name, const Tensor& p) const {
-    return says_its_shape ? of_name.dim() == 0 : of_name.shape() == p.shape();
-  }
-  ElementUpdate update(const optim::Parameter& p) const {
-    p.state.assign(p.value.dim() > 0 ? states : 0, undefined ? Tensor() : p.gradient.abs().max());
-    return element_update([](auto x, auto g) { return x - g; }, p.value, p.gradient);
-  }
-};
-using Odd = optim::OptimizerOf<OddOptions>;
-
-}  // namespace
 
 TEST_CASE("an optimizer's state has the names and shapes that it says", "[optim]") {
   Tensor p = tensor({1, -2, 3}).requires_grad_(), number = scalar(1).requires_grad_();

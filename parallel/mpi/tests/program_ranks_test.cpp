@@ -44,7 +44,7 @@ std::size_t count_of(const std::string& text, const std::string& word) {
   return n;
 }
 
-/// Checks that ranks fail with this message of one of them.
+/// Checks that all ranks fail, and that one of them prints this message.
 void check_ranks_refused(const TemporaryFolder& folder, const Arguments& words,
                          const std::string& says) {
   const Result result = run_ranks(folder, words);
@@ -116,7 +116,7 @@ TEST_CASE("xgrad: ranks are interrupted and killed, and others go on", "[ranks]"
           folder, [] {}, ranks(3, arguments("run")));
       wait_until(
           [&] { return process.ended() || fs::exists(folder / "run/checkpoint.safetensors"); });
-      if (signal == SIGKILL) {  // one rank alone
+      if (signal == SIGKILL) {  // one rank alone is killed
         std::ifstream children("/proc/" + std::to_string(process.id()) + "/task/" +
                                std::to_string(process.id()) + "/children");
         pid_t child = 0, last = 0;

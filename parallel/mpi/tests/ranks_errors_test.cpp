@@ -1,10 +1,10 @@
-// Ranks that fail, differ or leave.  Hidden: mpirun starts them (../CMakeLists.txt).
+// Ranks that fail, differ or leave.  The tests are hidden, because mpirun starts them
+// (../CMakeLists.txt).
 
 #include <fmt/format.h>
 
 #include <stdexcept>
 #include <string>
-#include <vector>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/xtensor.hpp>
 
@@ -58,7 +58,7 @@ TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.mpi]"
     // A shard begins at every second row.
     if (bad % 2 == 0 && bad < 16) {
       const std::string message = said_by([&] { ranks.backward(loss, x); });
-      std::size_t thrower = 0;  // the rank whose shards end after the one that throws
+      std::size_t thrower = 0;  // the first rank whose shards reach beyond the one that throws
       while ((thrower + 1) * 8 / ranks.size() <= bad / 2)
         ++thrower;
       CHECK(mine == (ranks.rank() == thrower));
@@ -73,7 +73,7 @@ TEST_CASE("if one rank throws, all throw, and no gradient has changed", "[.mpi]"
       Tensor(v).zero_grad();
     }
   }
-  const auto draws = [&](const Tensor& rows) {  // draws, so the batch runs whole
+  const auto draws = [&](const Tensor& rows) {  // it draws numbers, so the batch runs whole
     const Tensor noise = rand({4});
     if (rows.numel() == x.numel() && ranks.rank() + 1 == ranks.size())
       throw std::runtime_error("the last rank");

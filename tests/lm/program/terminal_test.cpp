@@ -8,7 +8,7 @@
 
 namespace {
 
-/// A run of the program on a terminal to its end; the exit code.
+/// Runs the program on a terminal to its end; returns the exit code.
 int run_on(
     Terminal& terminal, const TemporaryFolder& folder, const Arguments& arguments,
     const std::function<void()>& before = [] {}) {
@@ -31,7 +31,7 @@ void wait_for_steps(Terminal& terminal) {
   wait_until([&] { return terminal.bytes().find("\rstep ") != std::string::npos; });
 }
 
-/// The rows from the first one with this beginning on.
+/// The rows from the first one that begins so.
 std::string from_row(Terminal& terminal, std::string_view begin) {
   std::string text;
   for (const std::string& row : terminal.rows())
@@ -91,7 +91,8 @@ TEST_CASE("xgrad: a validation shows how far it is", "[terminal]") {
     return;
   const TinyFolder folder;
   std::string text;
-  while (text.size() < 50'000)  // that takes a moment, and under a sanitizer no minute
+  // Validating this text takes a moment, and less than a minute under a sanitizer.
+  while (text.size() < 50'000)
     text += tiny_text();
   write_bytes(folder / "long", text);
   Terminal training(80), evaluating(80);
@@ -214,7 +215,7 @@ TEST_CASE("xgrad: a terminal gets no control characters of names and models",
                  {"Text:  \\x1b]0;title\\x07\\x1b[2J: ", "the model writes:\n",
                   "From:  run\\x1b]0;title\\x07\\x1b[2J/checkpoint.safetensors, after 3 steps",
                   "the run is finished", "val_loss "});
-  // A file gets the samples.
+  // A file gets the samples as they are, control characters included.
   CHECK_THAT(run_well(folder, {"sample", "--checkpoint", checkpoint}).out,
              ContainsSubstring("\x1b"));
 }

@@ -12,7 +12,7 @@
 
 namespace {
 
-/// With characters of one, two, three and four bytes.
+/// A text with characters of one, two, three and four bytes.
 std::string many_scripts() {
   std::string text;
   for (int i = 0; i < 60; ++i)
@@ -58,7 +58,8 @@ TEST_CASE("xgrad: a vocabulary of byte pairs", "[tokens]") {
   const std::string checkpoint = "run/checkpoint.safetensors", text = many_scripts();
   const auto tokens = tokens_in(folder / checkpoint);
   CHECK(tokens.size() == 280);
-  // Learned from the training split alone, nine tenths of the characters; encoded as a whole.
+  // The vocabulary is learned from the training split, nine tenths of the characters; the text is
+  // encoded as a whole.
   const auto characters = xgrad::lm::decode_utf8(text, "text");
   const std::size_t n = characters.size() * 9 / 10;
   const std::string train = xgrad::lm::encode_utf8(characters.substr(0, n)),
@@ -84,7 +85,7 @@ TEST_CASE("xgrad: a vocabulary of byte pairs", "[tokens]") {
   CHECK(number_before(trained.out, " bits per byte)") == Approx(bits).epsilon(1e-5));
   const std::string scored = run_well(folder, {"eval", "--checkpoint", "run"}).out;
   CHECK(lines_of(scored).at(0) == lines_of(trained.out).at(0));
-  // All of a text is one split.
+  // With --data, the whole text is one split.
   check_contains(run_well(folder, {"eval", "--checkpoint", "run", "--data", "text"}).out,
                  {fmt::format("Over all {} blocks of ", (tokens.encode(text).size() - 1) / 8)});
   check_contains(run_well(folder, {"eval", "--checkpoint", "run", "--split", "train"}).out,
@@ -92,7 +93,7 @@ TEST_CASE("xgrad: a vocabulary of byte pairs", "[tokens]") {
   check_contains(run_well(folder, {"eval", "--checkpoint", "run", "--split", "all"}).out,
                  {fmt::format("Over all {} blocks of ", (tokens.encode(text).size() - 1) / 8)});
 
-  // The same from config.json; then resumed in the middle.
+  // The same run from config.json, and one that is resumed in the middle, end with the same bytes.
   run_well(folder, {"train", "--config", "run/config.json", "--out", "again"});
   for (const char* const name : {"checkpoint.safetensors", "config.json"})
     CHECK(read_bytes(folder / "again/" + name) == read_bytes(folder / "run/" + name));
@@ -134,7 +135,7 @@ TEST_CASE("xgrad: samples of byte pairs are whole characters", "[tokens]") {
   const std::vector<std::string> rows = lines_of(read_bytes(folder / "run/samples.jsonl"));
   REQUIRE(rows.size() == 5);
   for (const std::string& row : rows)
-    CHECK(Json::parse(row).at("text").get<std::string>().size() > 8);  // it throws for no UTF-8
+    CHECK(Json::parse(row).at("text").get<std::string>().size() > 8);  // parse() requires UTF-8
   check_refused(folder, {"sample", "--checkpoint", "run", "--prompt", "a\xFF"}, 1,
                 {"--prompt: not UTF-8 at byte 1"});
 }
@@ -167,7 +168,7 @@ TEST_CASE("xgrad: pages show tokens as pieces of text", "[tokens]") {
   write_bytes(folder / "short", "t");
   check_refused(folder, {"explain", "--checkpoint", "run", "--data", "short", "--out", "x.html"}, 1,
                 {"this model and short allow 0"});
-  // As a file, with its vocabulary.
+  // The model is exported to a file, with its vocabulary.
   printed_by(folder, {"export", "--checkpoint", "run", "--out", "state.safetensors"});
   printed_by(folder, {"train", "--init-from", "state.safetensors", "--data", "text", "--max-iters",
                       "0", "--out", "again"});
