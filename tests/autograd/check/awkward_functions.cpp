@@ -1,4 +1,5 @@
 #include <cmath>
+#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/nn/attention.hpp>
 
@@ -160,6 +161,43 @@ std::vector<Awkward> awkward_functions() {
        [](const Inputs& in) { return where(in[0] > 0, ones_like(in[0]), -1.0); },
        {leaf({0.6, -2, 0})}},
       {"constant", [](const Inputs& in) { return in[0] * 0.0 + 5.0; }, {leaf({1, 2})}},
+      {"its input", [](const Inputs& in) { return in[0]; }, {leaf({1, 2})}},
+      {"a square by one input twice", [](const Inputs& in) { return in[0] * in[0]; }, {x}},
+      {"an input made of another",
+       [](const Inputs& in) {
+         const Tensor y = exp(in[0]);
+         return in[0] * y * y;
+       },
+       {x}},
+      {"a scalar", [](const Inputs& in) { return sum(in[0]); }, {leaf(2)}},
+      {"constants, and ops without a graph",
+       [c = x[0]](const Inputs& in) { return layer_norm(in[0], {4}, c) + exp(c); },
+       {x}},
+      {"dropout, twice", [](const Inputs& in) { return dropout(dropout(in[0], 0.5), 0.25); }, {x}},
+      {"exp of -inf", of(exp), {leaf({-inf, 1})}},
+      {"twice a masked -inf",
+       [](const Inputs& in) {
+         return masked_fill(in[0], Mask({true, false}), -inf) * 2.0;
+       },
+       {leaf({1, 2})}},
+      {"where() made safe first",
+       [](const Inputs& in) {
+         const Mask above = in[0] > 0.0;
+         return where(above, sqrt(where(above, in[0], 1.0)), 0.0);
+       },
+       {leaf({-1, 2})}},
+      {"a gradient that it takes itself",
+       [](const Inputs& in) {
+         const Tensor a = in[0].requires_grad() ? in[0] : in[0].clone().requires_grad_();
+         return in[0] * grad({sum(a * a * a)}, {a}, {.create_graph = true})[0];
+       },
+       {leaf({0.5, 2})}},
+      {"hours since 1970",
+       [](const Inputs& in) { return sum((in[0] - 1.7e9) / 3600.0); },
+       {leaf({1.7e9 + 1.25, 1.7e9 + 7.5, 1.7e9 + 3601})}},
+      {"hours since long ago",
+       [](const Inputs& in) { return sum((in[0] - 1e13) / 3600.0); },
+       {leaf({1e13 + 1.25, 1e13 + 7.5, 1e13 + 3601})}},
       {"moduli", [](const Inputs& in) { return relu(in[0]) + relu(-in[0]); }, {leaf({1, 0, -2})}},
   };
 }
