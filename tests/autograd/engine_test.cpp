@@ -175,10 +175,11 @@ TEST_CASE("retain_graph, and the error of a freed graph", "[engine]") {
 
 TEST_CASE("unused inputs, and outputs without a graph", "[engine]") {
   const Tensor x = leaf({1, 2}), unused = leaf(3), constant = zeros({2}, DType::float64);
-  CHECK_THROWS_AS(grad({sum(x)}, {x, unused}), GraphError);
-  CHECK_THROWS_WITH(grad({sum(x)}, {x, unused}),
+  const Tensor y = sum(x);  // a call that fails leaves its graph for another try
+  CHECK_THROWS_AS(grad({y}, {x, unused}), GraphError);
+  CHECK_THROWS_WITH(grad({y}, {x, unused}),
                     ContainsSubstring("input 1") && ContainsSubstring("allow_unused"));
-  const auto g = grad({sum(x)}, {unused, x}, {.allow_unused = true});
+  const auto g = grad({y}, {unused, x}, {.allow_unused = true});
   CHECK_FALSE(g[0].defined());
   CHECK(numbers(g[1]) == Doubles{1, 1});
   CHECK_THROWS_AS(grad({sum(x)}, {constant}), GraphError);

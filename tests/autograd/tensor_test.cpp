@@ -111,6 +111,11 @@ TEST_CASE("ranges", "[tensor]") {
   CHECK(numbers(arange_indices(-1, 2)) == std::vector<std::int64_t>{-1, 0, 1});
   CHECK(arange_indices(2, 2).shape() == Shape{0});
   CHECK_THROWS_AS(arange_indices(2, 1), ValueError);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  CHECK_THROWS_AS(arange_indices(-most - 1, most), ShapeError);
+  CHECK_THROWS_AS(arange_indices(-1, most), ShapeError);
+  for (const std::int64_t n : {-most - 1, -most, most})
+    CHECK(diag(ones({2, 3}), n).shape() == Shape{0});
 }
 
 TEST_CASE("scalars of one value share it, and stay apart when one is changed", "[tensor]") {
@@ -267,12 +272,16 @@ TEST_CASE("copy_ and fill_ change a value as update() does", "[tensor]") {
   CHECK(w.sum().item() == 0);
 }
 
-TEST_CASE("operators rebind a handle", "[tensor]") {
-  Tensor a = tensor({1, 2});
-  const Tensor b = a;
-  a += 1;
-  CHECK(numbers(a) == List{2, 3});
-  CHECK(numbers(b) == List{1, 2});
+TEST_CASE("operators rebind a handle, and leave others alone", "[tensor]") {
+  const Tensor x = leaf({1, 2});
+  Tensor a = x;
+  a += x;
+  a *= 10;
+  a -= 1;
+  a /= tensor({1, 4}, DType::float64);
+  CHECK(numbers(a) == List{19, 9.75});
+  CHECK(numbers(x) == List{1, 2});
+  CHECK(numbers(grad({sum(a)}, {x})[0]) == List{20, 5});
 }
 
 // ---- Indices and Masks ----
@@ -288,7 +297,8 @@ TEST_CASE("Indices and Masks", "[tensor]") {
   CHECK(Indices{7}.item() == 7);
   CHECK_THROWS_AS(ids.item(), ShapeError);
   CHECK_THROWS_WITH(ids.item(), ContainsSubstring("(2, 3)"));
-  CHECK_THROWS_AS((Indices{1, 1.5}), ValueError);
+  for (const double value : {1.5, 1e300, not_a_number})
+    CHECK_THROWS_AS((Indices{1, value}), ValueError);
   CHECK(numbers(Indices(ids.array() + std::int64_t{1})).back() == 6);
   const Mask mask = {{true, false}};
   CHECK(mask.shape() == Shape{1, 2});
@@ -301,6 +311,9 @@ TEST_CASE("Indices and Masks", "[tensor]") {
 TEST_CASE("an unsigned integer beyond int64 is refused, and not negative", "[tensor]") {
   constexpr std::uint64_t largest = 9223372036854775807U, beyond = largest + 1;
   CHECK(Indices{largest}.item() == 9223372036854775807);
+  CHECK(numbers(Indices{-9007199254740993, 1})[0] == -9007199254740993);  // no double equals it
+  CHECK_THROWS_WITH(numel(Shape{std::size_t{1} << 40, std::size_t{1} << 40}),
+                    ContainsSubstring("too many elements"));
   CHECK_THROWS_WITH((Indices{0, beyond}), ContainsSubstring("not an integer that an int64 holds"));
   CHECK_THROWS_AS((Indices{{1, 2}, {3, ~std::uint64_t{0}}}), ValueError);
   CHECK(tensor({beyond}, DType::float64).item() == 0x1p63);
