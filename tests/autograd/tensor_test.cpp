@@ -341,7 +341,7 @@ TEST_CASE("the lower triangle of a Mask", "[tensor]") {
   CHECK_THROWS_AS(tril(Mask{true}), ShapeError);
 }
 
-// ---- indexing and members ----
+// ---- indexing ----
 
 TEST_CASE("indexing takes integers of any type", "[tensor]") {
   const Tensor x = arange(12).reshape({3, 4});
@@ -360,14 +360,6 @@ TEST_CASE("indexing takes integers of any type", "[tensor]") {
   CHECK_THROWS_AS(x[3], ValueError);
 }
 
-TEST_CASE("parts of a Tensor gather one gradient", "[tensor]") {
-  const Tensor x = arange(6).reshape({2, 3}).detach().requires_grad_();
-  const auto parts = split(x, 1, 1);
-  const Tensor y = (parts[0] * parts[2] * 2 + x.select(1, 0).unsqueeze(1)).sum() + x[1].sum();
-  y.backward();
-  CHECK(numbers(x.grad()) == List{5, 0, 0, 12, 1, 7});
-}
-
 TEST_CASE("a cat that takes a Tensor twice", "[tensor]") {
   const Tensor x = tensor({1, 2}).requires_grad_();
   const Tensor y = cat({x, x, x * x});
@@ -379,57 +371,4 @@ TEST_CASE("t() turns a matrix and leaves less alone", "[tensor]") {
   CHECK(tensor({1, 2}).t().shape() == Shape{2});
   CHECK(scalar(1).t().shape() == Shape{});
   CHECK_THROWS_AS(zeros({2, 2, 2}).t(), ShapeError);
-}
-
-TEST_CASE("members are the functions of the same name", "[tensor]") {
-  const Tensor x = tensor({{1, 2, 3}, {4, 5, 6.5}}, DType::float64),
-               y = tensor({{1, 2}, {3, 4}, {5, 6}}, DType::float64);
-  const Mask mask = x > 3;
-  const auto same = [](const Tensor& a, const Tensor& b) {
-    return a.shape() == b.shape() && a.dtype() == b.dtype() && numbers(a) == numbers(b);
-  };
-  CHECK(same(-x, neg(x)));
-  CHECK(same(x.pow(2), pow(x, 2)));
-  CHECK(same(x.exp(), exp(x)));
-  CHECK(same(x.log(), log(x)));
-  CHECK(same(x.sqrt(), sqrt(x)));
-  CHECK(same((-x).abs(), x));
-  CHECK(same(x.tanh(), tanh(x)));
-  CHECK(same(x.sigmoid(), sigmoid(x)));
-  CHECK(same((x - 3.0).relu(), relu(x - 3.0)));
-  CHECK(same(x.clamp(2, 5), clamp(x, 2, 5)));
-  CHECK(same(x.clamp(y.t(), Tensor()), clamp(x, y.t(), Tensor())));
-  CHECK(same(x.masked_fill(mask, 9), masked_fill(x, mask, 9)));
-  CHECK(same(x.masked_fill(mask, x.max()), masked_fill(x, mask, 6.5)));
-  CHECK(same(x.clone(), x));
-  CHECK(x.to(DType::float32).dtype() == DType::float32);
-  CHECK(same(x.sum(), sum(x)));
-  CHECK(same(x.sum(1, true), sum(x, 1, true)));
-  CHECK(same(x.mean(), mean(x)));
-  CHECK(same(x.mean(0), mean(x, 0)));
-  CHECK(same(x.var(1, false), var(x, 1, false)));
-  CHECK(same(x.std(1, true, true), xgrad::std(x, 1, true, true)));
-  CHECK(same(x.amax({0, 1}), scalar(6.5, DType::float64)));
-  CHECK(x.max().item() == 6.5);
-  CHECK(x.min().item() == 1);
-  CHECK(same(x.norm(), vector_norm(x)));
-  CHECK(same(x.matmul(y), matmul(x, y)));
-  CHECK(same(x.reshape({3, 2}), reshape(x, {3, 2})));
-  CHECK(same(x.view(-1), view(x, -1)));
-  CHECK(same(x.flatten(), flatten(x)));
-  CHECK(same(x.permute({1, 0}), permute(x, {1, 0})));
-  CHECK(same(x.transpose(0, 1), transpose(x, 0, 1)));
-  CHECK(same(x.unsqueeze(0).squeeze(), x));
-  CHECK(same(x.unsqueeze(1).squeeze(1), x));
-  CHECK(same(x.unsqueeze(1).unsqueeze(0).squeeze({0, 2}), x));
-  CHECK(same(x.expand({2, 2, 3}), expand(x, {2, 2, 3})));
-  CHECK(same(x.split(2, 1)[1], split(x, 2, 1)[1]));
-  CHECK(same(x.chunk(2)[1], chunk(x, 2)[1]));
-  CHECK(same(x.narrow(1, 1, 2), narrow(x, 1, 1, 2)));
-  CHECK(same(x.select(1, 2), select(x, 1, 2)));
-  CHECK(same(x.cumsum(1), cumsum(x, 1)));
-  CHECK(same(x.softmax(1), softmax(x, 1)));
-  CHECK(same(x.log_softmax(0), log_softmax(x, 0)));
-  CHECK(x.argmax().item() == 5);
-  CHECK(numbers(x.argmax(1)) == std::vector<std::int64_t>{2, 2});
 }

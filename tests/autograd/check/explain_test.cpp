@@ -87,12 +87,11 @@ TEST_CASE("explain_gradient names a wrong op that does no harm", "[explain]") {
 }
 
 TEST_CASE("explain_gradient: kinks are unchecked, and an empty input is right", "[explain]") {
-  const auto kink =
-      explain_gradient([](const Inputs& in) { return relu(in[0]); }, {leaf({-1, 0, 2})});
+  const auto kink = explain_gradient([](const Tensor& a) { return relu(a); }, {leaf({-1, 0, 2})});
   CHECK(kink);
   CHECK(kink.ops[0].unchecked == 1);
   CHECK_THAT(kink.message, ContainsSubstring("1 unchecked") && ContainsSubstring("a kink"));
-  CHECK(explain_gradient([](const Inputs& in) { return in[0] * 2.0; },
+  CHECK(explain_gradient([](const Tensor& a) { return a * 2.0; },
                          {zeros({0, 3}, DType::float64).requires_grad_()}));
 }
 
@@ -111,7 +110,7 @@ TEST_CASE("explain_gradient: at very large values there is no verdict, unless it
 
 TEST_CASE("explain_gradient: the numbers that dropout draws are not lost", "[explain]") {
   const std::string before = default_generator().state();
-  explain_gradient([](const Inputs& in) { return dropout(in[0], 0.5); }, {leaf({1, 2, 3})});
+  explain_gradient([](const Tensor& a) { return dropout(a, 0.5); }, {leaf({1, 2, 3})});
   CHECK(default_generator().state() == before);
 }
 
@@ -135,7 +134,7 @@ TEST_CASE("explain_gradient: an op alone can be given to gradcheck", "[explain]"
     CHECK(gradcheck(op.alone, op.leaves).ok == (op.verdict == Verdict::right));
   }
   const Tensor x = leaf({1, 2});  // mul(x, x): one input
-  const auto square = explain_gradient([](const Inputs& in) { return in[0] * in[0]; }, {x});
+  const auto square = explain_gradient([](const Tensor& a) { return a * a; }, {x});
   CHECK(square.ops[0].leaves.size() == 1);
   CHECK(gradcheck(square.ops[0].alone, square.ops[0].leaves));
 }
@@ -144,8 +143,8 @@ TEST_CASE("explain_gradient leaves nothing behind", "[explain]") {
   const Tensor x = leaf({1, 2});
   Tensor kept;
   explain_gradient(
-      [&](const Inputs& in) {
-        kept = exp(in[0]);
+      [&](const Tensor& a) {
+        kept = exp(a);
         return sin(kept);
       },
       {x}, {.second_order = true});
@@ -153,13 +152,12 @@ TEST_CASE("explain_gradient leaves nothing behind", "[explain]") {
   CHECK(x.identity().node->hooks.empty());
   CHECK(kept.identity().node->hooks.empty());
   CHECK(Mode::current().observer == nullptr);
-  CHECK_THROWS_AS(
-      explain_gradient([](const Inputs& in) { return in[0]; }, {ones({2}).requires_grad_()}),
-      DTypeError);
+  CHECK_THROWS_AS(explain_gradient([](const Tensor& a) { return a; }, {ones({2}).requires_grad_()}),
+                  DTypeError);
 }
 
 TEST_CASE("explain_gradient: a large op is checked at some of its elements", "[explain]") {
-  const auto found = explain_gradient([](const Inputs& in) { return exp(in[0]); },
+  const auto found = explain_gradient([](const Tensor& a) { return exp(a); },
                                       {normal({7, 10}, 1).requires_grad_()}, {.max_elements = 20});
   CHECK(found);
   CHECK(found.ops[0].checked == 20);
@@ -181,7 +179,7 @@ TEST_CASE("explain_gradient: a large op is checked at some of its elements", "[e
 
 TEST_CASE("explain_gradient: float32 in the middle is told about", "[explain]") {
   const auto found = explain_gradient(
-      [](const Inputs& in) { return to(exp(to(in[0], DType::float32)), DType::float64); },
+      [](const Tensor& a) { return to(exp(to(a, DType::float32)), DType::float64); },
       {leaf({1, 2})});
   CHECK(found);
   CHECK_THAT(found.message, ContainsSubstring("op 1, to, could not be checked: it computes in "

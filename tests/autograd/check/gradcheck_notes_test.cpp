@@ -1,5 +1,5 @@
-// What gradcheck and eps_sweep tell of functions that are right: elements that no difference can
-// judge, float32, numbers that are drawn.  planted_test.cpp has those that are wrong.
+// Functions that are right, and what gradcheck and eps_sweep tell of them: elements that no
+// difference can judge, float32, numbers that are drawn.  planted_test.cpp has those that are wrong.
 
 #include <cmath>
 #include <xgrad/autograd/check/gradcheck.hpp>
@@ -43,16 +43,15 @@ TEST_CASE("float32 inside is told about", "[gradcheck]") {
 
 TEST_CASE("right by another step than eps", "[gradcheck]") {
   for (const double x : {1e-10, 5e-9, 1e-8})  // 1 / x is a float32 by chance
-    CHECK(gradcheck([](const Inputs& in) { return 1.0 / in[0]; }, {leaf({x})}));
-  CHECK(gradcheck([](const Inputs& in) { return sin(in[0]) + 1e9; },
-                  {normal({4}, 7).requires_grad_()}));
-  CHECK(gradcheck([](const Inputs& in) { return sin(in[0] * 10.0); },
-                  {normal({4}, 7).requires_grad_()}, {.eps = 0.02}));
+    CHECK(gradcheck([](const Tensor& a) { return 1.0 / a; }, {leaf({x})}));
+  CHECK(gradcheck([](const Tensor& a) { return sin(a) + 1e9; }, {normal({4}, 7).requires_grad_()}));
+  CHECK(gradcheck([](const Tensor& a) { return sin(a * 10.0); }, {normal({4}, 7).requires_grad_()},
+                  {.eps = 0.02}));
   for (const bool strict : {false, true}) {
-    CHECK(gradcheck([](const Inputs& in) { return relu(in[0]) * 3.0; }, {leaf({1, 3e-7, -2})},
+    CHECK(gradcheck([](const Tensor& a) { return relu(a) * 3.0; }, {leaf({1, 3e-7, -2})},
                     {.strict = strict}));
-    CHECK(gradcheck([](const Inputs& in) { return sqrt(in[0]); }, {leaf({1, 1e-7})},
-                    {.strict = strict}));
+    CHECK(
+        gradcheck([](const Tensor& a) { return sqrt(a); }, {leaf({1, 1e-7})}, {.strict = strict}));
   }
 }
 
@@ -76,35 +75,35 @@ TEST_CASE("unchecked: counted, listed, and a failure if strict", "[gradcheck]") 
     }
     return report;
   };
-  const auto f = [](const Inputs& in) { return relu(in[0]) * 3.0; };
+  const auto f = [](const Tensor& a) { return relu(a) * 3.0; };
   const auto kink = unchecked(f, leaf({1, 0, -2}), 1, Reason::kink);
   CHECK(kink.unchecked_elements[0].output_index == std::vector<std::size_t>{1});
   CHECK_THAT(kink.unchecked_elements[0].message,
              StartsWith("d output 0 (1) / d input 0 (1): a kink") && ContainsSubstring("0 and 3"));
-  const auto log_of = [](const Inputs& in) { return log(in[0]); };
+  const auto log_of = [](const Tensor& a) { return log(a); };
   unchecked(log_of, leaf({1, -1}), 2, Reason::not_finite);
-  unchecked([](const Inputs& in) { return in[0] + 1e17; }, leaf(0.3), 1, Reason::rounding);
-  unchecked([](const Inputs& in) { return tanh(in[0] * 1e18); }, leaf(0), 1, Reason::truncation);
-  unchecked([](const Inputs& in) { return in[0] * 2.0; }, leaf({-inf, 1}), 1, Reason::not_finite);
+  unchecked([](const Tensor& a) { return a + 1e17; }, leaf(0.3), 1, Reason::rounding);
+  unchecked([](const Tensor& a) { return tanh(a * 1e18); }, leaf(0), 1, Reason::truncation);
+  unchecked([](const Tensor& a) { return a * 2.0; }, leaf({-inf, 1}), 1, Reason::not_finite);
   // infinite by its arguments, and the effect of an infinite slope on other rows
-  const auto square = [](const Inputs& in) { return in[0] * in[0]; };
+  const auto square = [](const Tensor& a) { return a * a; };
   unchecked(square, leaf({1e200}), 1, Reason::not_finite);
-  unchecked([&](const Inputs& in) { return sum(square(in)); }, leaf({1e200, 1}), 2,
+  unchecked([&](const Tensor& a) { return sum(square(a)); }, leaf({1e200, 1}), 2,
             Reason::not_finite);
-  unchecked([](const Inputs& in) { return exp(in[0]); }, leaf({710}), 1, Reason::not_finite);
-  unchecked([](const Inputs& in) { return log(in[0] - in[0].detach()); }, leaf({710}), 1,
+  unchecked([](const Tensor& a) { return exp(a); }, leaf({710}), 1, Reason::not_finite);
+  unchecked([](const Tensor& a) { return log(a - a.detach()); }, leaf({710}), 1,
             Reason::not_finite);
-  CHECK(gradcheck([](const Inputs& in) { return log(sum(in[0]) - in[0]); }, {leaf({0, 2, 0})}));
+  CHECK(gradcheck([](const Tensor& a) { return log(sum(a) - a); }, {leaf({0, 2, 0})}));
   // a mask's infinity is a constant, whose gradient is 0
   const auto hidden = [](const Tensor& x) { return masked_fill(x, Mask{true, false}, -INFINITY); };
-  CHECK(gradcheck([&](const Inputs& in) { return hidden(in[0]); }, {leaf({-1, 1})}));
+  CHECK(gradcheck([&](const Tensor& a) { return hidden(a); }, {leaf({-1, 1})}));
 }
 
 TEST_CASE("dropout is an ordinary function: the generator is reset before each call",
           "[gradcheck]") {
   const Tensor x = normal({20}, 7).requires_grad_();
   const std::string drawn = default_generator().state();
-  const TensorFunction dropped = [](const Inputs& in) { return tanh(dropout(in[0], 0.5)); };
+  const TensorFunction dropped = [](const Tensor& a) { return tanh(dropout(a, 0.5)); };
   for (const bool fast : {false, true}) {
     CHECK(gradcheck(dropped, {x}, {.fast_mode = fast}));
     CHECK(gradgradcheck(dropped, {x}, {.fast_mode = fast}));
@@ -121,7 +120,7 @@ TEST_CASE("every reason has a name", "[gradcheck]") {
 
 TEST_CASE("a sweep over eps has a shape for each reason", "[gradcheck]") {
   const Tensor x = leaf({0.4, 1.1, -2});
-  const auto sweep = eps_sweep([](const Inputs& in) { return sin(in[0]) * in[0]; }, {x});
+  const auto sweep = eps_sweep([](const Tensor& a) { return sin(a) * a; }, {x});
   REQUIRE(sweep.points.size() == 10);
   CHECK(sweep.points.front().eps == Approx(0.1));
   CHECK(sweep.points.back().eps == Approx(1e-10));
@@ -140,22 +139,20 @@ TEST_CASE("a sweep over eps has a shape for each reason", "[gradcheck]") {
     return eps_sweep(f, {at}).conclusion;
   };
   CHECK_THAT(
-      read([](const Inputs& in) { return to(sin(to(in[0], DType::float32)), DType::float64); }, x),
+      read([](const Tensor& a) { return to(sin(to(a, DType::float32)), DType::float64); }, x),
       ContainsSubstring("float32 inside"));
-  CHECK_THAT(read([](const Inputs& in) { return relu(in[0]); }, leaf({1, 3e-6, -2})),
+  CHECK_THAT(read([](const Tensor& a) { return relu(a); }, leaf({1, 3e-6, -2})),
              ContainsSubstring("a kink between 1e-06 and 1e-05"));
-  CHECK_THAT(read([](const Inputs& in) { return relu(in[0]); }, leaf({1, 0, -2})),
-             StartsWith("flat:"));
+  CHECK_THAT(read([](const Tensor& a) { return relu(a); }, leaf({1, 0, -2})), StartsWith("flat:"));
   CHECK_THAT(read(one_op([](const Tensor& v) { return v * v; },
                          [](const Tensor& g, const Tensor& v) { return g * v; }),
                   x),
              StartsWith("flat:"));
-  CHECK_THAT(read([](const Inputs& in) { return exp(in[0].detach()); }, x), !StartsWith("right"));
-  CHECK_THAT(read([](const Inputs& in) { return log(in[0]); }, leaf({-1})),
-             StartsWith("not finite"));
-  CHECK_THROWS_WITH(eps_sweep([](const Inputs& in) { return in[0]; }, {ones({1}).requires_grad_()}),
+  CHECK_THAT(read([](const Tensor& a) { return exp(a.detach()); }, x), !StartsWith("right"));
+  CHECK_THAT(read([](const Tensor& a) { return log(a); }, leaf({-1})), StartsWith("not finite"));
+  CHECK_THROWS_WITH(eps_sweep([](const Tensor& a) { return a; }, {ones({1}).requires_grad_()}),
                     ContainsSubstring("eps_sweep: input 0 is float32"));
-  CHECK_THAT(read([](const Inputs& in) { return sin(in[0] * 1e13); }, leaf({1e-13, -2e-13})),
+  CHECK_THAT(read([](const Tensor& a) { return sin(a * 1e13); }, leaf({1e-13, -2e-13})),
              StartsWith("right:"));
   CHECK_THROWS_AS(EpsSweep().best(), ValueError);
 }

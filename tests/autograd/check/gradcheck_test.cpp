@@ -97,7 +97,7 @@ TEST_CASE("gradcheck tells of a failure even where a larger error is within boun
 }
 
 TEST_CASE("gradcheck rejects functions that it cannot check", "[gradcheck]") {
-  const auto f = [](const Inputs& in) { return in[0] * 2.0; };
+  const auto f = [](const Tensor& a) { return a * 2.0; };
   CHECK_THROWS_AS(gradcheck(f, {ones({2}).requires_grad_()}), DTypeError);
   CHECK_THROWS_WITH(
       gradcheck(f, {ones({2}).requires_grad_()}),
@@ -106,9 +106,8 @@ TEST_CASE("gradcheck rejects functions that it cannot check", "[gradcheck]") {
   CHECK_THROWS_WITH(gradcheck(f, {ones({2}, DType::float64)}),
                     ContainsSubstring("nothing to check"));
   CHECK_THROWS_WITH(gradcheck(f, {leaf({1}) * 2.0}), ContainsSubstring("result of 'mul'"));
-  CHECK_THROWS_WITH(
-      gradcheck([](const Inputs& in) { return to(in[0], DType::float32); }, {leaf({1})}),
-      ContainsSubstring("returned float32"));
+  CHECK_THROWS_WITH(gradcheck([](const Tensor& a) { return to(a, DType::float32); }, {leaf({1})}),
+                    ContainsSubstring("returned float32"));
   CHECK_THROWS_WITH(gradcheck([](const Inputs&) { return Tensor(); }, {leaf({1})}),
                     ContainsSubstring("output 0 is undefined"));
   CHECK_THROWS_WITH(gradcheck([](const Inputs&) { return Inputs(); }, {leaf({1})}),
@@ -121,12 +120,11 @@ TEST_CASE("gradcheck rejects functions that it cannot check", "[gradcheck]") {
   CHECK_THROWS_WITH(gradcheck(f, {leaf({1})}, {.names = {"a", "b"}}),
                     ContainsSubstring("2 names for 1 inputs"));
   std::size_t size = 1;
-  CHECK_THROWS_WITH(
-      gradcheck([&](const Inputs& in) { return expand(in[0], {++size}); }, {leaf({1})}),
-      ContainsSubstring("output 0 changes its shape: (2,), (3,)"));
+  CHECK_THROWS_WITH(gradcheck([&](const Tensor& a) { return expand(a, {++size}); }, {leaf({1})}),
+                    ContainsSubstring("output 0 changes its shape: (2,), (3,)"));
   Generator own(1);
-  const auto random = [&](const Inputs& in) {
-    return in[0] * randn(Dims(in[0].shape()), own, DType::float64);
+  const auto random = [&](const Tensor& a) {
+    return a * randn(Dims(a.shape()), own, DType::float64);
   };
   CHECK_THAT(gradcheck(random, {leaf({1})}).message, ContainsSubstring("same result every time"));
 }
@@ -139,7 +137,7 @@ TEST_CASE("unused inputs and outputs without a graph have zero gradients", "[gra
   // undefined inputs, constants, and no elements
   CHECK(gradcheck([](const Inputs& in) { return in[1] * in[2]; },
                   {Tensor(), used, ones({2}, DType::float64)}));
-  const auto none = gradcheck([](const Inputs& in) { return in[0] * 2.0; },
+  const auto none = gradcheck([](const Tensor& a) { return a * 2.0; },
                               {zeros({0, 3}, DType::float64).requires_grad_()});
   CHECK(none);
   CHECK(none.checked == 0);
@@ -151,15 +149,15 @@ TEST_CASE("gradcheck restores the inputs bit for bit", "[gradcheck]") {
   const auto unchanged = [&] {
     return std::memcmp(before.data(), x.data<double>(), 4 * sizeof(double)) == 0;
   };
-  gradcheck([](const Inputs& in) { return in[0] * in[0]; }, {x});
+  gradcheck([](const Tensor& a) { return a * a; }, {x});
   CHECK(unchanged());
-  gradgradcheck([](const Inputs& in) { return in[0] * in[0]; }, {x});
+  gradgradcheck([](const Tensor& a) { return a * a; }, {x});
   CHECK(unchanged());
   int calls = 0;
-  const auto throws = [&](const Inputs& in) {
+  const auto throws = [&](const Tensor& a) {
     if (++calls == 7)
       throw std::runtime_error("enough");
-    return in[0] * in[0];
+    return a * a;
   };
   CHECK_THROWS_WITH(gradcheck(throws, {x}), "enough");
   CHECK(unchanged());
@@ -174,7 +172,7 @@ TEST_CASE("the defaults of gradcheck are PyTorch's", "[gradcheck]") {
   CHECK_FALSE(options.fast_mode);
   // Just within the bounds, and just outside: |analytic - numeric| <= atol + rtol * |numeric|
   const auto f = [](double claim) {
-    return [claim](const Inputs& in) { return wrong_at(in[0], 0, claim); };
+    return [claim](const Tensor& a) { return wrong_at(a, 0, claim); };
   };
   CHECK(gradcheck(f(2 + 2e-3 + 0.9e-5), {leaf({1})}));
   CHECK_FALSE(gradcheck(f(2 + 2e-3 + 1.1e-5), {leaf({1})}));
@@ -213,7 +211,7 @@ TEST_CASE("gradcheck of several outputs, one by one", "[gradcheck]") {
   CHECK_THROWS_WITH(unshaped.worst(), ContainsSubstring("nothing was compared"));
   CHECK_THAT(unshaped.table(), ContainsSubstring("has shape ()"));
 
-  CHECK(gradcheck([](const Inputs& in) { return Inputs{in[0], in[0]}; }, {a}));
+  CHECK(gradcheck([](const Tensor& x) { return Inputs{x, x}; }, {a}));
   const auto right = [](const Inputs& in) { return Inputs{exp(in[0]), in[0] * in[1]}; };
   CHECK(gradcheck(right, {a, b}));
   const auto second = gradgradcheck(right, {a, b});
@@ -260,20 +258,18 @@ TEST_CASE("fast mode compares products", "[gradcheck]") {
   CHECK(other.pair(0, 0).numeric.item() != report.pair(0, 0).numeric.item());
   // a failure is reported in full
   const auto wrong =
-      gradcheck([](const Inputs& in) { return wrong_at(in[0], 1, 2.5); }, {x}, {.fast_mode = true});
+      gradcheck([](const Tensor& a) { return wrong_at(a, 1, 2.5); }, {x}, {.fast_mode = true});
   CHECK_FALSE(wrong);
   CHECK_FALSE(wrong.fast_mode);
   CHECK(wrong.checked == 16);
   CHECK(wrong.worst().worst.input_index == std::vector<std::size_t>{0, 1});
   CHECK_THAT(wrong.table(), ContainsSubstring("note: fast mode found a disagreement"));
   // a mask's infinity is not moved
-  CHECK(gradcheck([](const Inputs& in) { return exp(in[0]); }, {leaf({-inf, 1})},
-                  {.fast_mode = true}));
+  CHECK(gradcheck([](const Tensor& a) { return exp(a); }, {leaf({-inf, 1})}, {.fast_mode = true}));
 }
 
 TEST_CASE("gradcheck works where gradients are off, and leaves them so", "[gradcheck]") {
   const NoGrad no_grad;
-  CHECK(gradcheck([](const Inputs& in) { return exp(in[0]); }, {leaf({1})}).worst().numeric.item() >
-        2);
+  CHECK(gradcheck([](const Tensor& a) { return exp(a); }, {leaf({1})}).worst().numeric.item() > 2);
   CHECK_FALSE(Mode::current().grad_enabled);
 }

@@ -139,7 +139,7 @@ void add_factors(Table& add) {
 void add_zeros(Table& add) {
   const Tensor x = random_leaf({3});
   const std::string cut = "no op's own backward is wrong, but the whole is: the graph is cut ";
-  add("a constant", [](const Inputs& in) { return exp(in[0].detach()); }, {x}, Reason::absent,
+  add("a constant", [](const Tensor& a) { return exp(a.detach()); }, {x}, Reason::absent,
       {"does not lead to input 0", "no graph leads from output 0"},
       {cut + "before op 1, exp: its input 0 holds input 0 of the function"});
   add("an input that is forgotten",
@@ -183,8 +183,7 @@ void add_zeros(Table& add) {
       {"a detached result", Reason::absent, [](const Tensor& a) { return exp(a).detach(); },
        cut + "at the end: the result" + holds}};
   for (const auto& [name, reason, f, explained] : cuts)
-    add(name, [f = f](const Inputs& in) { return f(in[0]); }, {leaf({0.5, 1})}, reason, {},
-        {explained});
+    add(name, [f = f](const Tensor& a) { return f(a); }, {leaf({0.5, 1})}, reason, {}, {explained});
   // Numbers that are read and used again.
   const std::tuple<const char*, TensorFunction, std::string> read[] = {
       {"an array",
@@ -215,14 +214,14 @@ void add_zeros(Table& add) {
       },
       {leaf({1, 2})}, Reason::wrong_factor, {"!moves with"}, {cut});
   add("0 at a guarded place",  // (e^x - 1) / x
-      [](const Inputs& in) {
-        const Mask zero = in[0] == 0.0;
-        const Tensor safe = where(zero, 1.0, in[0]);
+      [](const Tensor& a) {
+        const Mask zero = a == 0.0;
+        const Tensor safe = where(zero, 1.0, a);
         return where(zero, 1.0, expm1(safe) / safe);
       },
       {leaf({0, 0.5, -1})}, Reason::absent, {}, {"whole"});
-  add("cut at 0", [](const Inputs& in) { return where(in[0] == 0.0, in[0].detach(), in[0]); },
-      {leaf({0, 0.5})}, Reason::absent, {}, {"whole"});
+  add("cut at 0", [](const Tensor& a) { return where(a == 0.0, a.detach(), a); }, {leaf({0, 0.5})},
+      Reason::absent, {}, {"whole"});
 }
 
 void add_shapes(Table& add) {
@@ -271,9 +270,9 @@ void add_numbers(Table& add) {
   add("NaN of log", doubled_by([](Context& ctx) { ctx.add(0, log(ctx.gradient() * 0.0 - 1.0)); }),
       {x}, Reason::not_finite, {}, {"op 1 of 1, planted: its backward is wrong"});
   const Parts safe = {"op 1, ", "safe first"};
-  add("where() too late", [](const Inputs& in) { return where(in[0] > 0.0, sqrt(in[0]), 0.0); },
+  add("where() too late", [](const Tensor& a) { return where(a > 0.0, sqrt(a), 0.0); },
       {leaf({-1, 2})}, Reason::not_finite, safe, {"whole"});
-  add("an overflow that saturates", [](const Inputs& in) { return sigmoid(exp(in[0])); },
+  add("an overflow that saturates", [](const Tensor& a) { return sigmoid(exp(a)); },
       {leaf({1000, 1})}, Reason::not_finite, safe, {"whole"});
   add("the gradient of a masked -inf",
       one_op(
@@ -328,13 +327,13 @@ void add_states(Table& add) {
     add(name, f, {x}, Reason::nondeterministic, says, explained, missed);
   };
   state("numbers drawn by a generator of its own",
-        [own = std::make_shared<Generator>(1)](const Inputs& in) {
-          return in[0] * randn({4}, *own, DType::float64);
+        [own = std::make_shared<Generator>(1)](const Tensor& a) {
+          return a * randn({4}, *own, DType::float64);
         },
         {"the same result every time"}, {"the function is not deterministic: two calls"});
   const TensorFunction draws =
       one_op(cube, [](const Tensor& g, const Tensor& v) { return dropout(g * v * v * 3.0, 0.5); });
-  state("a backward that draws", [=](const Inputs& in) { return draws({in[0] * 2.0})[0]; },
+  state("a backward that draws", [=](const Tensor& a) { return draws({a * 2.0})[0]; },
         {"op 2, planted: ", two_runs}, {", planted", two_runs});
   state("a backward that counts",
         one_op(cube, [=, calls = never(0)](const Tensor& g,
@@ -351,20 +350,20 @@ void add_states(Table& add) {
         },
         {}, {}, {.fast = true, .sweep = true});
   state("calls that are counted",
-        [calls = std::make_shared<double>(0)](const Inputs& in) { return in[0] * (*calls += 1); },
-        {}, {"the function is not deterministic: two calls on the same inputs gave ", " at (0)"});
+        [calls = std::make_shared<double>(0)](const Tensor& a) { return a * (*calls += 1); }, {},
+        {"the function is not deterministic: two calls on the same inputs gave ", " at (0)"});
   // Inputs that are changed.
   add("an input is set",
-      [](const Inputs& in) {
-        set_element(Tensor(in[0]), 1, 3);
-        return in[0] * 2.0;
+      [](const Tensor& a) {
+        set_element(Tensor(a), 1, 3);
+        return a * 2.0;
       },
       {leaf({1, 2})}, Reason::inputs_modified,
       {"the function changes input 0 at (1), which was 2 and is 3"}, {"changes input 0 at (1)"});
   add("1 is added to an input",
-      [](const Inputs& in) {
-        set_element(Tensor(in[0]), 1, numbers(in[0])[1] + 1);
-        return in[0] * 2.0;
+      [](const Tensor& a) {
+        set_element(Tensor(a), 1, numbers(a)[1] + 1);
+        return a * 2.0;
       },
       {leaf({1, 2})}, Reason::inputs_modified, {"was 2 and is 3"}, {"changes input 0 at (1)"});
   add("a constant is changed in the backward, hidden from the library",

@@ -11,7 +11,7 @@ namespace xgrad::testing {
 
 struct Awkward {
   const char* name;
-  std::function<Tensor(const std::vector<Tensor>&)> f;
+  TensorFunction f;
   std::vector<Tensor> inputs;
 };
 

@@ -122,7 +122,8 @@ TEST_CASE("xgrad: checkpoints and prompts that do not do") {
   const std::string& good = folder.checkpoint;
   refused({"sample", "--checkpoint", good, "--prompt", "the Zoë"},
           {"xgrad: --prompt: the vocabulary of 23 characters lacks 'Z' (U+005A)", "'ë' (U+00EB)"});
-  refused({"sample", "--checkpoint", good, "--prompt", "a\xFF"}, {"--prompt", "not UTF-8 at byte 1"});
+  refused({"sample", "--checkpoint", good, "--prompt", "a\xFF"},
+          {"--prompt", "not UTF-8 at byte 1"});
   write_bytes(folder / "greek", std::string(300, 't') + "αβ");
   refused({"eval", "--checkpoint", good, "--data", "greek"},
           {"xgrad: greek: the vocabulary of 23 characters lacks 'α'", "'β'"});

@@ -52,11 +52,7 @@ TEST_CASE("xgrad: the schedule of a run that goes on may change", "[resume]") {
   const Arguments other = {
       "train --resume run --max-iters 60 --learning-rate 0.005 --min-lr 0.001 --warmup-iters 3 "
       "--lr-decay-iters 80 --eval-interval 5"};
-  const auto with = [&](const Arguments& more) {
-    Arguments all = other;
-    all = overridden(all, more);
-    return all;
-  };
+  const auto with = [&](const Arguments& more) { return overridden(other, more); };
   const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
   check_refused(folder, with("--n-layer 2 --eval-iters 9"), 1,
                 {"--n-layer 2 is given, but the run has 1", "--eval-iters 9 is given"});

@@ -7,8 +7,7 @@
 TEST_CASE("xgrad graph: a page, DOT and text of one loss") {
   const TrainedFolder folder;
   const auto graph = [&](Arguments more) {
-    Arguments all = {"graph --checkpoint " + folder.checkpoint};
-    all = overridden(all, more);
+    const Arguments all = overridden({"graph --checkpoint " + folder.checkpoint}, more);
     const Result result = run(folder, all);
     INFO(result.out << result.err);
     REQUIRE(result.code == 0);

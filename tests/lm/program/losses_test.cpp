@@ -300,8 +300,7 @@ TEST_CASE("xgrad: the last validation is bounded and named", "[losses]") {
 TEST_CASE("xgrad: eval scores all of a text, or the part that is asked for", "[losses]") {
   const TrainedFolder folder;
   const auto eval = [&](const Arguments& more) {
-    Arguments all = {"eval --checkpoint " + folder.checkpoint};
-    all = overridden(all, more);
+    const Arguments all = overridden({"eval --checkpoint " + folder.checkpoint}, more);
     const Result result = run(folder, all);
     INFO(result.err);
     CHECK(result.code == 0);

@@ -9,8 +9,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Arguments and_also(Arguments arguments, const Arguments& more) {
-  arguments = overridden(arguments, more);
-  return arguments;
+  return overridden(arguments, more);
 }
 
 }  // namespace

@@ -142,8 +142,7 @@ TEST_CASE("xgrad: the learning rate falls to a tenth, unless told otherwise") {
   const TinyFolder folder;
   const Arguments low = tiny_train("--learning-rate 5e-5 --max-iters 41");
   const auto rates = [&](const Arguments& more) {
-    Arguments all = low;
-    all = overridden(all, more);
+    const Arguments all = overridden(low, more);
     run_well(folder, all);
     return column(metrics_of(all.back()), "lr");
   };
@@ -301,7 +300,8 @@ TEST_CASE("xgrad: help names every flag of the recipe and its default") {
   CHECK_THAT(help, ContainsSubstring("[64, baby: 256, micro: 16]"));
   CHECK_THAT(run_well(folder, {"--help"}).out, ContainsSubstring("sample"));
   // Each help ends with valid command lines.
-  for (const char* const name : {"train", "eval", "sample", "explain", "graph", "export", "report", "compare"}) {
+  for (const char* const name :
+       {"train", "eval", "sample", "explain", "graph", "export", "report", "compare"}) {
     const std::string text = run(folder, {name, "--help"}).out;
     const std::size_t at = text.find("\nFor example:\n");
     REQUIRE(at != std::string::npos);

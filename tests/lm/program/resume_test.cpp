@@ -18,10 +18,10 @@ namespace fs = std::filesystem;
 
 /// A run with dropout, evaluations and saves that do not coincide.
 Arguments long_train(const Arguments& more) {
-  Arguments all = tiny_train(
-      "--dropout 0.2 --max-iters 400 --lr-decay-iters 400 --eval-interval 20 --eval-iters 20");
-  all = overridden(all, more);
-  return all;
+  return overridden(
+      tiny_train(
+          "--dropout 0.2 --max-iters 400 --lr-decay-iters 400 --eval-interval 20 --eval-iters 20"),
+      more);
 }
 
 /// Two folders hold the same run: the same files, the same bytes, the same rows but for the time.
@@ -270,9 +270,7 @@ TEST_CASE("xgrad: a run is resumed as it was configured", "[resume]") {
   run_well(folder, tiny_train("--out run --max-iters 10"));
   const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
   const auto resume = [](const Arguments& more) {
-    Arguments all = {"train --resume run --max-iters 12"};
-    all = overridden(all, more);
-    return all;
+    return overridden({"train --resume run --max-iters 12"}, more);
   };
   const auto refused = [&](const Arguments& more, const std::vector<std::string>& fragments) {
     check_refused(folder, resume(more), 1, fragments);

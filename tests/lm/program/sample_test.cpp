@@ -14,9 +14,7 @@
 namespace {
 
 Arguments sampling(const Arguments& more) {
-  Arguments all = {"sample --checkpoint run/checkpoint.safetensors"};
-  all = overridden(all, more);
-  return all;
+  return overridden({"sample --checkpoint run/checkpoint.safetensors"}, more);
 }
 
 /// A run with this text on standard input.

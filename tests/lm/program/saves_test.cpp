@@ -38,11 +38,9 @@ TEST_CASE("xgrad: when a run is saved changes nothing", "[saves]") {
 TEST_CASE("xgrad: --init-from begins with a model's weights", "[saves]") {
   const TrainedFolder folder;
   const auto from = [](const std::string& file, const Arguments& more) {
-    Arguments all = {"train", "--init-from",    file,  "--data",          "text", "--max-iters",
-                     "3",     "--out",          "new", "--eval-interval", "1",    "--batch-size",
-                     "4",     "--warmup-iters", "0"};
-    all = overridden(all, more);
-    return all;
+    return overridden({"train", "--init-from", file, "--data", "text", "--max-iters", "3", "--out",
+                       "new", "--eval-interval", "1", "--batch-size", "4", "--warmup-iters", "0"},
+                      more);
   };
   const Result result = run_well(folder, from(folder.checkpoint, {}));
   CHECK_THAT(result.err, ContainsSubstring("From:  run/checkpoint.safetensors, after 40 steps."));
@@ -67,8 +65,7 @@ TEST_CASE("xgrad: --init-from begins with a model's weights", "[saves]") {
   run_well(folder, from("model.safetensors", "--data cats --out cat"));
 
   const auto refused = [&](const Arguments& more, const std::vector<std::string>& fragments) {
-    Arguments all = from(folder.checkpoint, "--out no");
-    all = overridden(all, more);
+    const Arguments all = overridden(from(folder.checkpoint, "--out no"), more);
     check_refused(folder, all, 1, fragments);
     CHECK_FALSE(fs::exists(folder / "no"));
   };

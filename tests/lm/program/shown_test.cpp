@@ -128,8 +128,8 @@ TEST_CASE("xgrad: one batch is learnt by heart", "[shown]") {
   const TinyFolder folder;
   const auto before = files_in(folder / ".");
   const auto check = [&](const Arguments& more) {
-    Arguments all = tiny_train("--overfit-one-batch --max-iters 600 --dropout 0.5");
-    all = overridden(all, more);
+    const Arguments all =
+        overridden(tiny_train("--overfit-one-batch --max-iters 600 --dropout 0.5"), more);
     return run(folder, all);
   };
   const Result well = check({});
@@ -182,8 +182,7 @@ TEST_CASE("xgrad: one batch is learnt by heart", "[shown]") {
 TEST_CASE("xgrad: samples on the way change nothing of the training", "[shown]") {
   const TinyFolder folder;
   const auto train = [&](const std::string& out, const Arguments& more) {
-    Arguments all = tiny_train({"--dropout", "0.2", "--out", out});
-    all = overridden(all, more);
+    const Arguments all = overridden(tiny_train({"--dropout", "0.2", "--out", out}), more);
     return run_well(folder, all);
   };
   const auto steps_in = [&](const std::string& out) {

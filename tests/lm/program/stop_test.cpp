@@ -57,9 +57,8 @@ TEST_CASE("xgrad: an evaluation that is interrupted is made again", "[stop]") {
   const TinyFolder folder;
   const auto train = [](const std::string& out, const Arguments& more = {}) {
     const char* const batches = XGRAD_SANITIZER ? "2500" : "10000";  // longer than 40 ms
-    Arguments all = tiny_train({"--max-iters", "14", "--eval-iters", batches, "--out", out});
-    all = overridden(all, more);
-    return all;
+    return overridden(tiny_train({"--max-iters", "14", "--eval-iters", batches, "--out", out}),
+                      more);
   };
   run_well(folder, train("whole"));
   for (int i = 0; i < 2; ++i) {

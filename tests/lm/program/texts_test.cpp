@@ -71,9 +71,9 @@ TEST_CASE("xgrad: a run's folder stands for its checkpoint", "[texts]") {
 TEST_CASE("xgrad: several samples, apart from each other", "[texts]") {
   const TrainedFolder folder;
   const auto sample = [&](const Arguments& more) {
-    Arguments all = {"sample", "--checkpoint", folder.checkpoint, "--tokens",
-                     "30",     "--prompt",     "the cat"};
-    all = overridden(all, more);
+    const Arguments all = overridden(
+        {"sample", "--checkpoint", folder.checkpoint, "--tokens", "30", "--prompt", "the cat"},
+        more);
     return run_well(folder, all).out;
   };
   const std::string line = "---------------\n", one = sample({});
@@ -133,8 +133,7 @@ TEST_CASE("xgrad: a text of its own to validate on", "[texts]") {
   check_contains(result.out, {"all 89 blocks"});
   const std::string loss = result.out.substr(result.out.find("loss "), 14);
   const auto eval = [&](const Arguments& more) {
-    Arguments all = {"eval --checkpoint run"};
-    all = overridden(all, more);
+    const Arguments all = overridden({"eval --checkpoint run"}, more);
     const Result scored = run(folder, all);
     INFO(scored.err);
     CHECK(scored.code == 0);

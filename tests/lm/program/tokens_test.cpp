@@ -22,9 +22,7 @@ std::string many_scripts() {
 }
 
 Arguments bpe_train(const Arguments& more = {}) {
-  Arguments all = tiny_train("--tokens bpe --vocab-size 280 --out run");
-  all = overridden(all, more);
-  return all;
+  return overridden(tiny_train("--tokens bpe --vocab-size 280 --out run"), more);
 }
 
 struct TokensFolder : TemporaryFolder {
@@ -116,8 +114,8 @@ TEST_CASE("xgrad: samples of byte pairs are whole characters", "[tokens]") {
   const TokensFolder folder;
   run_well(folder, bpe_train("--max-iters 5 --eval-interval 1"));
   const auto sample = [&](const Arguments& more) {
-    Arguments all = {"sample --checkpoint run --temperature 2 --tokens 300"};
-    all = overridden(all, more);
+    const Arguments all =
+        overridden({"sample --checkpoint run --temperature 2 --tokens 300"}, more);
     return run_well(folder, all).out;
   };
   const std::string whole = sample({});
