@@ -255,8 +255,10 @@ TEST_CASE("copy_ and fill_ change a value as update() does", "[tensor]") {
   CHECK(numbers(alias) == std::vector<double>{5, 6, 5, 6});
   CHECK(w.dtype() == DType::float32);
   CHECK(numbers(window) == std::vector<double>{1, 2, 3, 4});
+  w.fill_(-1);
   sum(y).backward();
   CHECK(numbers(w.grad()) == std::vector<double>{2, 4, 6, 8});  // of the old value
+  w.copy_(tensor({5, 6}));
   CHECK(w.is_leaf());
   w.copy_(w * 2);
   CHECK(numbers(w) == std::vector<double>{10, 12, 10, 12});
