@@ -1,4 +1,5 @@
-// Code as PyTorch users write it: it compiles, and gives PyTorch's numbers.
+// Functions, layers and training as PyTorch users write them.  The rows of docs/pytorch.md and
+// docs/pytorch_ops.md are idioms of ops.
 
 #include <cmath>
 #include <xgrad/autograd/xtensor.hpp>
@@ -37,77 +38,6 @@ struct Head {
 };
 
 }  // namespace
-
-TEST_CASE_METHOD(Habits, "habits: sizes", "[habits]") {
-  CHECK(x.size(-1) == 2);
-  CHECK(x.shape()[-1] == 2);
-  const auto [rows, columns] = std::pair(x.size(0), x.size(1));
-  same(x * static_cast<double>(-x.size(-1)), {{-2, -4}, {-6, -8}});
-  same(x / std::sqrt(x.size(-1)), {{0.70710678, 1.41421356}, {2.12132034, 2.82842712}});
-  same(zeros({rows, columns - 1}), {{0}, {0}});
-  same(x.view({rows * columns}), {1, 2, 3, 4});
-  same(x.view({-1, 4}), {{1, 2, 3, 4}});
-  for (int i = 0; i < x.dim(); ++i)
-    CHECK(x.size(i) == 2);
-}
-
-TEST_CASE_METHOD(Habits, "habits: parts", "[habits]") {
-  const auto [k, v] = chunk<2>(x, -1);
-  same(v, {{2}, {4}});
-  const auto [a, b] = x.split<2>(1);
-  same(b, {{3, 4}});
-  same(x[0], {1, 2});
-  CHECK(x[-1][0].item() == 3);
-  same(index(x, {Slice{}, 0}), {1, 3});
-  CHECK(xt::sum(x.array<float>())() == 10);
-  same(x.select_scatter(tensor({8, 9}), 0, 0), {{8, 9}, {3, 4}});
-  same(x.index_put({Indices{0, 1}, Indices{1, 0}}, tensor({8, 9})), {{1, 8}, {9, 4}});
-  same(cat({x, y}, 1), {{1, 2, 0.5, -1}, {3, 4, 2, 0.25}});
-  same(x[0].repeat({2, 1}), {{1, 2}, {1, 2}});
-  same(x.repeat_interleave(2, 0), {{1, 2}, {1, 2}, {3, 4}, {3, 4}});
-  same(x.t(), {{1, 3}, {2, 4}});
-  same(x.triu(1), {{0, 2}, {0, 0}});
-}
-
-TEST_CASE_METHOD(Habits, "habits: numbers", "[habits]") {
-  const std::vector<float> data{1, 2, 3};
-  same(tensor(data), {1, 2, 3});
-  same(x.softmax(-1), {{0.26894143, 0.73105860}, {0.26894143, 0.73105860}});
-  same(x.std(0), {1.41421354, 1.41421354});
-  same(x.logsumexp({0, 1}).unsqueeze(0), {4.44018984});
-  same(x.cumsum(0), {{1, 2}, {4, 6}});
-  same(x.max(1).values, {2, 4});
-  same(x.topk(1).values, {{2}, {4}});
-  same(x.norm().unsqueeze(0), {5.47722578});
-  same(y.prod(1), {-0.5, 0.5});
-  same(einsum("ij,kj->ik", {x, y}), {{-1.5, 2.5}, {-2.5, 7}});
-  same(log1p(x), {{0.69314718, 1.09861231}, {1.38629436, 1.60943794}});
-  same(x.expm1(), {{1.71828187, 6.38905621}, {19.0855370, 53.5981483}});
-  same(softplus(y), {{0.97407699, 0.31326169}, {2.12692809, 0.82593942}});
-  same(silu(y), {{0.31122968, -0.26894143}, {1.76159406, 0.14054413}});
-  same(gelu(y), {{0.34573120, -0.15865529}, {1.95449996, 0.14967656}});
-  same(where(x > 2, x, 0), {{0, 0}, {3, 4}});
-  same(x.gather(1, {{0}, {1}}), {{1}, {4}});
-  same(zeros({2, 2}).scatter_add(1, {{1, 1}, {0, 0}}, x), {{0, 3}, {7, 0}});
-  CHECK(cross_entropy(x, {0, 1}).item() == Approx(0.81326163));
-  CHECK(mse_loss(x, y).item() == Approx(6.078125));
-  CHECK(nn::MSELoss()(x, y).item() == Approx(6.078125));
-}
-
-TEST_CASE_METHOD(Habits, "habits: attention", "[habits]") {
-  const Tensor h = (arange(12) / 10).view({1, 3, 4});
-  const Tensor q = h.view({1, 3, 2, 2}).transpose(1, 2);
-  const Tensor out = scaled_dot_product_attention(q, q, q, {.is_causal = true});
-  same(out.transpose(1, 2).reshape({1, 3, 4}),
-       {{{0, 0.1, 0.2, 0.3},
-         {0.22531927, 0.32531926, 0.43636084, 0.53636080},
-         {0.52351654, 0.62351650, 0.74973810, 0.84973812}}});
-  same(scaled_dot_product_attention(q, q, q, ones({3, 3}).tril() == 1),
-       {{{{0, 0.1}, {0.22531927, 0.32531926}, {0.52351654, 0.62351650}},
-         {{0.2, 0.3}, {0.43636084, 0.53636080}, {0.74973810, 0.84973812}}}});
-  same(scaled_dot_product_attention(q, q, q, zeros({3, 3}), {.scale = 0.0})[0][0],
-       {{0.4, 0.5}, {0.4, 0.5}, {0.4, 0.5}});
-}
 
 TEST_CASE_METHOD(Habits, "habits: checks take functions of one Tensor, of two, and layers",
                  "[habits]") {

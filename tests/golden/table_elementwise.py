@@ -94,7 +94,8 @@ binary("logaddexp", "torch.logaddexp(x, y)", "logaddexp({}, {})")
 op("logaddexp", "torch.logaddexp(x, y)", "logaddexp(x, y)",
    S("large numbers", values([800, -800, 0]), values([799, -801, -800]), second=False),
    S("tie and far apart", values([0, 800]), values([0, -800]), second=False, differences=True),
-   special("NaN and infinities", [inf, -inf, inf, -inf, 1, nan], [inf, -inf, -inf, 2, nan, inf]))
+   special("NaN and infinities", [inf, -inf, inf, -inf, 1, nan], [inf, -inf, -inf, 2, nan, inf]),
+   special("beside an infinity", [0, -inf], [inf, inf]))
 
 binary("pow", "torch.pow(x, y)", "pow({}, {})", positive)
 op("pow", "torch.pow(x, {e})", "pow(x, {e})",
@@ -107,6 +108,11 @@ op("pow", "torch.pow(x, {e})", "pow(x, {e})",
    S("base 0, Tensor exponent", values([0, 0, 0, 2]), values([1, 2, 3, 1.5]), e="y", second=False),
    special("special values, Tensor exponent", [0, 0, 0, 1, -2, -2, -2, inf, nan, 2],
            [0, 1, -1, nan, 3, -2, 0.5, -1, 0, inf], e="y"))
+# 0^e is 0 for all e > 0, and so are its derivatives in e.
+op("pow", "torch.stack([x[0] ** 2 + 0 * y[0], x[1] ** y[1]])", "pow(x, y)",
+   S("base 0, second derivatives", values([0, 2]), values([2, 3]), differences=False))
+op("pow", "torch.pow(0, x)", "pow(0.0, x)", special("number 0 as base", [0, 1, 2]))
+op("div", "1 / x", "1 / x", special("number on the left, special values", [0, -0.0, 2, inf, nan]))
 for base in 2, 0.5, 1:
     op("pow", f"torch.pow({base}, x)", f"pow({base}, x)", S(f"number {base} as base", randn(2, 3)),
        S(f"number {base} as base, register and some", randn(37)),
@@ -231,7 +237,10 @@ op("clamp", "clamp_tensors(x, y, z)", "clamp(x, y, z)",
    S("Tensors, 0-d", randn(), randn(), randn()),
    S("Tensors, zero-size", randn(0, 2), randn(2), randn()),
    S("Tensors, ties", between, lowest, highest, differences=False),
-   special("Tensors, NaN and infinities", [nan, 0, 0, inf, -inf, 5], [0, nan, 0, 0, 0, -inf], [1, 1, nan, 1, inf, inf]))
+   special("Tensors, NaN and infinities", [nan, 0, 0, inf, -inf, 5], [0, nan, 0, 0, 0, -inf], [1, 1, nan, 1, inf, inf]),
+   special("Tensors, beside a bound that is NaN", [0, 2, 2], [1, nan, 1], [nan, 1, nan]))
+op("clamp", "clamp_tensors(x, w, number(inf))", "clamp(x, w, Tensor())",
+   S("min, a constant, NaN", values([nan, 1, nan, -inf]), Fixed(values([1, nan, nan, -inf])), finite=False, second=False))
 for name, theirs, ours, ties in (("min", "maximum", "y, Tensor()", lowest), ("max", "minimum", "Tensor(), y", highest)):
     op("clamp", f"torch.{theirs}(x, y)", f"clamp(x, {ours})", S(f"{name}, a Tensor", randn(3, 4), randn(4)),
        S(f"{name}, a Tensor, ties", between, ties, differences=False))

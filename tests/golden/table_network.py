@@ -133,7 +133,7 @@ def several_dropouts(x):
     """Each goes on where the one before has stopped drawing."""
     for p in (0.25, 1e-9, 0, 0.125):
         x = F.dropout(x, p)
-    return x + F.dropout(x, 1) + F.dropout(x, 0.5)
+    return x + F.dropout(x, 1) + F.dropout(x, 0.5, False) + F.dropout(x, 0.5)
 
 
 op("dropout", "F.dropout(x, {p})", "dropout(x, {p})",
@@ -143,7 +143,7 @@ op("dropout", "F.dropout(x, {p})", "dropout(x, {p})",
    S("many", randn(70, 300), p=0.3, seed=5, large=True),
    S("one after the other", randn(4, 5), theirs="several_dropouts(x)", seed=13,
      ours="[](Tensor a) { for (const double p : {0.25, 1e-9, 0.0, 0.125}) a = dropout(a, p);"
-          " const Tensor b = dropout(a, 1); return a + b + dropout(a, 0.5); }(x)"))
+          " const Tensor b = dropout(a, 1) + dropout(a, 0.5, false); return a + b + dropout(a, 0.5); }(x)"))
 for p in "-0.1", "1.5", "NAN":
     for training in "true", "false":
         bad(f"dropout(ones({{3}}), {p}, {training})", "ValueError", "dropout", "p ", "between 0 and 1")
@@ -171,7 +171,9 @@ op("cross_entropy", "F.cross_entropy(x, i, {o})", "cross_entropy(x, i, {{o}})",
    *reduced("no rows", randn(0, 3), no_ids, by=("none", "sum")),
    *reduced("no rows", randn(0, 3), no_ids, by=["mean"], **not_finite),
    *reduced("register and some", randn(3, 21), ids([20, 0, 16])),
-   S("large numbers", values([[600, 0, 601], [-5, -500, 2]]), ids([0, 2]), o=Options()))
+   S("large numbers", values([[600, 0, 601], [-5, -500, 2]]), ids([0, 2]), o=Options()),
+   S("a class of probability 0", values([[-inf, 1, 1]] * 2), ids([1, 2]), o=Options(), second=False),
+   S("of probability 0", values([[-inf, 1, 1], [-inf, -inf, -inf]]), ids([0, 1]), o=Options(reduction="none"), finite=False, second=False))
 op("cross_entropy", "F.cross_entropy(x, y, {o})", "cross_entropy(x, y, {{o}})",
    *reduced("probabilities", randn(4, 3), probabilities(4, 3)),
    *reduced("probabilities, smoothed and weighted", randn(4, 3), probabilities(4, 3), weight,
@@ -303,6 +305,7 @@ for name in ("mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "kl_div", "b
     bad(f"{name}(full({{4}}, 0.5), full({{4}}, 0.5, DType::float64))", "DTypeError", name, "float32", "float64")
 bad("binary_cross_entropy(full(2, 1.5), zeros(2))", "ValueError", "[0, 1]", "logits")
 bad("binary_cross_entropy(full(2, NAN), zeros(2))", "ValueError", "[0, 1]")
+bad("binary_cross_entropy(tensor({0.5, 0.2}), tensor({2, -1}))", "ValueError", "target has an element")
 bad("binary_cross_entropy(zeros(2), zeros(2), {.pos_weight = ones(2)})", "ValueError",
     "pos_weight is for binary_cross_entropy_with_logits")
 

@@ -95,6 +95,23 @@ op("logsumexp", "x.logsumexp(1)", "logsumexp(x, 1)",
    S("minus infinities alone", values([[-inf, -inf]]), theirs="x.logsumexp(1).detach() + 0 * x.clamp(min=0).sum(1)", **KINK))
 for name in ("amax", "amin"):
     op(name, f"x.{name}(1)", f"{name}(x, 1)", S("special values", SPECIAL, **KINK))
+# Each row alone.
+SPECIAL_ROWS = values([[1, math.nan, math.nan], [inf, 2, inf], [-inf, 1, 2], [inf, inf, inf]])
+
+
+def of_rows(name, theirs, ours):
+    op(name, f"torch.stack([{theirs} for r in x])", "stack({" + ", ".join(ours.format(f"x[{i}]") for i in range(4)) + "})",
+       S(f"special rows, {ours}", SPECIAL_ROWS, **KINK))
+
+
+for name in ("max", "min"):
+    of_rows(name, f"r.{name}()", name + "({})")
+    of_rows(name, f"r.{name}(0)[0]", name + "({}, 0).values")
+    of_rows(f"a{name}", f"r.a{name}()", f"a{name}({{}}, 0)")
+of_rows("logsumexp", "r.logsumexp(0)", "logsumexp({}, 0)")
+of_rows("std", "r.std()", "xgrad::std({})")
+for p in (2, 3, -1, inf):
+    of_rows("vector_norm", f"torch.linalg.vector_norm(r, {p})", f"vector_norm({{}}, {p})")
 
 EQUAL = values([[2, 2, 2], [1, 2, 4]])
 for name, cpp in (("var", "var"), ("std", "xgrad::std")):
@@ -188,6 +205,8 @@ op("vector_norm", "norm(x, {p}, 1)", "vector_norm(x, {p}, 1)",
    S("dims 0 and -1, keepdim", randn(2, 3, 2), theirs="norm(x, 2, (0, -1), True)", ours="vector_norm(x, 2, {0, -1}, true)"),
    *[S(f"zeros, ord {p}", values([[0, 0, 0], [3, 0, -4]]), p=p, second=False) for p in (2, 1, 3, inf)],
    *[S(f"zeros, ord {p}", values([[0, 0], [0, -3], [4, 3]]), p=p, theirs="norm(x.detach(), {p}, 1)") for p in (1.5, 0.5, -1, -inf, 0)],
+   *[S(f"gradient at zeros, ord {p}", values([[0, 0]]), p=p, theirs="0 * x.sum(1)", differences=False) for p in (0.5, -inf, 0)],
+   S("gradient, ord -inf, beside zeros", values([[0, 0], [3, 4]]), p=-inf, theirs="x[:, 0] * x.detach()[:, 0].sign()", second=False),
    *[S(f"of nothing, ord {p}", randn(2, 0), p=p, second=False) for p in (2, 1, 3, 1.5, 0.5, 0)],
    *[S(f"ties, ord {p}", values([[2, -2, 1], [3, 3, -3]]), p=p, differences=False) for p in (inf, -inf)])
 op("norm", "x.norm({p})", "norm(x, {p})", *[S(f"p {p}", randn(2, 3), p=p) for p in (2, 3)])
@@ -241,6 +260,11 @@ op("topk", "x.topk({k}, {dim}, {largest})", "topk(x, {k}, {dim}, {largest})",
    S("dim 0", distinct(5, 2), k=3, dim=0, largest=True), S("dim -2, smallest", distinct(2, 4, 3), k=2, dim=-2, largest=False),
    S("all of them", distinct(2, 4), k=4, dim=1, largest=True), S("none of them", distinct(2, 4), k=0, dim=1, largest=True),
    S("size 1", distinct(3, 1), k=1, dim=-1, largest=True), S("0-d", randn(), k=1, dim=-1, largest=True))
+# The first of equals is taken first, and NaN is the largest.
+op("topk", "(x[[{taken}]], torch.tensor([{taken}]))", "topk(x, {k}, 0, {largest})",
+   *[S(name, values(data), k=len(taken.split(",")), taken=taken, largest=largest, finite=False, differences=False) for name, data, taken, largest in (
+       ("ties", [3, 1, 3, 2], "0", True), ("zeros", [0, 0, 0, 0], "0", True), ("NaN and ties", [2, 5, math.nan, 5, 1], "2, 1, 3, 0", True),
+       ("NaN and ties, smallest", [2, 5, math.nan, 5, 1], "4, 0, 1, 3", False))])
 
 # ---- matrix products ----
 
@@ -355,6 +379,8 @@ bad("sum_to(zeros({3}), {1, 3})", "ShapeError", "sum_to", "(1, 3)", "(3,)")
 bad("sum_to(Tensor(), {1})", "ValueError", "undefined")
 
 bad("matmul(ones({2, 3}), ones({4, 5}))", "ShapeError", "matmul", "(2, 3)", "(4, 5)", "second last")
+bad("matmul(zeros({274177, 0}), zeros({0, 67280421310721}))", "ShapeError", "too many elements")
+bad("matmul(zeros({0, 4294967296, 0}), zeros({0, 0, 4294967296}))", "ShapeError", "too many elements")
 bad("matmul(ones({2, 3}), ones({4}))", "ShapeError", "matmul", "(2, 3)", "(4,)", "only")
 bad("matmul(ones({2, 3, 4}), ones({5, 4, 3}))", "ShapeError", "matmul", "(2,)", "(5,)")
 bad("matmul(scalar(1), ones({3}))", "ShapeError", "matmul", "()", "mul()")

@@ -61,36 +61,16 @@ Tensor with_grad(const Values& value, const Values& gradient) {
 
 }  // namespace
 
-TEST_CASE("SGD by hand", "[optim][sgd]") {
+TEST_CASE("A step leaves the values of other holders, and may give NaN", "[optim]") {
   Tensor p = with_grad({1, 2}, {10, -10});
   const Tensor snapshot = p.detach();
-  optim::SGD sgd({p}, {.lr = 0.1});
-  sgd.step();
+  optim::SGD({p}, {.lr = 0.1}).step();
   check_values(p, {0, 3});
-  check_values(snapshot, {1, 2});  // copy-on-write: shared values stay
-
-  p = with_grad({1}, {1});
-  optim::SGD momentum({p}, {.lr = 1, .momentum = 0.5, .dampening = 0.5});
-  momentum.step();  // b = 1: no dampening in the first step
-  check_values(p, {0});
-  momentum.step();  // b = 0.5 * 1 + 0.5 * 1
-  check_values(p, {-1});
-  p.set_grad(tensor({3}));
-  momentum.step();  // b = 0.5 + 1.5
-  check_values(p, {-3});
-}
-
-TEST_CASE("Adam by hand: the first step has length lr", "[optim][adam]") {
-  Tensor p = with_grad({1, 1, 1}, {1e-3, -20, 0});
+  check_values(snapshot, {1, 2});
+  p = with_grad({1, 1}, {-20, 0});
   optim::Adam({p}, {.lr = 0.25, .eps = 0}).step();
-  const float* const value = p.data<float>();
-  CHECK(value[0] == Approx(0.75));
-  CHECK(value[1] == Approx(1.25));
-  CHECK(std::isnan(value[2]));  // 0 / 0 without eps, as the formula says
-
-  Tensor q = with_grad({2}, {0});
-  optim::AdamW({q}, {.lr = 0.5, .weight_decay = 0.2}).step();
-  check_values(q, {1.8});  // only shrunk
+  CHECK(p.data<float>()[0] == Approx(1.25));  // the first step has length lr
+  CHECK(std::isnan(p.data<float>()[1]));      // 0 / 0 without eps, as the formula says
 }
 
 TEST_CASE("Large and ragged parameters are stepped like small ones", "[optim]") {

@@ -38,8 +38,8 @@ Tensor plain(const Tensor& x, const Weights& w) { return attention(x, w, {}); }
 Comparison compare_with(const Variant& v, Reference* reference = plain) {
   const Weights w;
   const Comparison found =
-      compare([&](const Inputs& in) { return attention(in[0], w, v); },
-              [&](const Inputs& in) { return reference(in[0], w); }, {normal({2, 4, 8}, 3)});
+      compare([&](const Tensor& x) { return attention(x, w, v); },
+              [&](const Tensor& x) { return reference(x, w); }, {normal({2, 4, 8}, 3)});
   UNSCOPED_INFO(found.message);
   return found;
 }
@@ -122,11 +122,9 @@ TEST_CASE("compare looks into fused ops", "[compare]") {
 
 TEST_CASE("compare looks into norms, gelu and cross_entropy", "[compare]") {
   const Tensor x = normal({3, 4}, 1);
-  const auto differs = [&](const std::function<Tensor(const Tensor&)>& mine,
-                           const std::function<Tensor(const Tensor&)>& reference,
+  const auto differs = [&](const TensorFunction& mine, const TensorFunction& reference,
                            const std::string& named) {
-    const auto found = compare([&](const Inputs& in) { return mine(in[0]); },
-                               [&](const Inputs& in) { return reference(in[0]); }, {x});
+    const auto found = compare(mine, reference, {x});
     CHECK_FALSE(found);
     REQUIRE(found.mine.has_value());
     CHECK(found.mine->op == named);
@@ -148,10 +146,8 @@ TEST_CASE("compare looks into norms, gelu and cross_entropy", "[compare]") {
 
 TEST_CASE("compare: shapes, factors and parameters that differ", "[compare]") {
   const Tensor x = normal({3, 4}, 1), w = normal({4, 4}, 2);
-  const auto hint = [&](const std::function<Tensor(const Tensor&)>& mine,
-                        const std::function<Tensor(const Tensor&)>& reference) {
-    const auto found = compare([&](const Inputs& in) { return mine(in[0]); },
-                               [&](const Inputs& in) { return reference(in[0]); }, {x});
+  const auto hint = [&](const TensorFunction& mine, const TensorFunction& reference) {
+    const auto found = compare(mine, reference, {x});
     CHECK_FALSE(found);
     return found.message;
   };
@@ -174,10 +170,9 @@ TEST_CASE("compare: shapes, factors and parameters that differ", "[compare]") {
 
 TEST_CASE("compare names the order of two ops only if another order mends it", "[compare]") {
   const Tensor angle = normal({3, 4}, 1), x = normal({3, 4}, 2);
-  using Function = std::function<Tensor(const Tensor&)>;
+  using Function = TensorFunction;
   const auto hint = [&](const Function& mine, const Function& reference) {
-    const auto found = compare([&](const Inputs& in) { return mine(in[0]); },
-                               [&](const Inputs& in) { return reference(in[0]); }, {angle});
+    const auto found = compare(mine, reference, {angle});
     CHECK_FALSE(found);
     return found.hint;
   };
@@ -213,8 +208,8 @@ TEST_CASE("compare does not call a value missing that it counts as found", "[com
     CHECK_FALSE(found);
     return found.message;
   };
-  const auto early = [](const Inputs& in) { return exp(in[0]); };
-  const auto late = [](const Inputs& in) { return sin(exp(in[0])); };
+  const auto early = [](const Tensor& a) { return exp(a); };
+  const auto late = [](const Tensor& a) { return sin(exp(a)); };
   CHECK_THAT(lines(late, early),
              ContainsSubstring("1 of the reference's 1 intermediates are among yours") &&
                  ContainsSubstring("\n  the reference returns its op 1, exp; yours has this value, "
@@ -238,8 +233,8 @@ TEST_CASE("compare does not call a value missing that it counts as found", "[com
              ContainsSubstring("3 of the reference's 3 intermediates are among yours") &&
                  !ContainsSubstring("do not have") && !ContainsSubstring("differs first"));
   // The same numbers in another order of dimensions.
-  CHECK_THAT(lines([](const Inputs& in) { return transpose(exp(in[0]), 0, 1) * 1.0; },
-                   [](const Inputs& in) { return exp(in[0]) * 1.0; }),
+  CHECK_THAT(lines([](const Tensor& a) { return transpose(exp(a), 0, 1) * 1.0; },
+                   [](const Tensor& a) { return exp(a) * 1.0; }),
              !ContainsSubstring("do not have"));
 }
 
@@ -284,16 +279,16 @@ TEST_CASE("compare and explain_gradient take functions of several outputs", "[co
 
 TEST_CASE("compare: dropout draws the same on both sides", "[compare]") {
   const std::string before = default_generator().state();
-  const auto f = [](const Inputs& in) { return dropout(in[0], 0.5); };
+  const auto f = [](const Tensor& a) { return dropout(a, 0.5); };
   CHECK(compare(f, f, {normal({5, 5}, 1)}));
   CHECK(default_generator().state() == before);
 }
 
 TEST_CASE("compare: float32 within its precision", "[compare]") {
   const Tensor x = normal({8, 64}, 1, DType::float32), w = normal({64, 64}, 2, DType::float32);
-  const auto plain = [&](const Inputs& in) { return softmax(matmul(in[0], w), -1); };
-  const auto other = [&](const Inputs& in) {
-    const Tensor e = exp(linear(in[0], w.t().detach()) * 0.5);
+  const auto plain = [&](const Tensor& a) { return softmax(matmul(a, w), -1); };
+  const auto other = [&](const Tensor& a) {
+    const Tensor e = exp(linear(a, w.t().detach()) * 0.5);
     return e * e / sum(e * e, {-1}, true);
   };
   CHECK(compare(other, plain, {x}));
@@ -303,8 +298,8 @@ TEST_CASE("compare: of many dimensions not all orders are tried", "[compare]") {
   const Tensor x = normal({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3}, 1);
   CHECK(detail::relation(numbers(transpose(x, -2, -1)), numbers(x), x.shape()) ==
         "is the other transposed");
-  const auto mine = [](const Inputs& in) { return transpose(in[0], 0, -1); };
-  const auto reference = [](const Inputs& in) { return transpose(in[0], 0, -2); };
+  const auto mine = [](const Tensor& a) { return transpose(a, 0, -1); };
+  const auto reference = [](const Tensor& a) { return transpose(a, 0, -2); };
   const auto found = compare(mine, reference, {x});
   CHECK_FALSE(found);
   CHECK(found.matched == 1);  // x itself: only a size of 1 moves
@@ -312,6 +307,6 @@ TEST_CASE("compare: of many dimensions not all orders are tried", "[compare]") {
 
 TEST_CASE("a wrong forward has a right gradient", "[compare]") {
   const Weights w;
-  const auto f = [&](const Inputs& in) { return attention(in[0], w, {.no_scale = true}); };
+  const auto f = [&](const Tensor& a) { return attention(a, w, {.no_scale = true}); };
   CHECK(gradcheck(f, {normal({1, 3, 8}, 3).requires_grad_()}));
 }

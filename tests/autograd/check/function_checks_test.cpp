@@ -108,7 +108,7 @@ TEST_CASE("check_batch_independence", "[batch]") {
   CHECK(leak.leak == Approx(-1 / 3.0));
   CHECK_THAT(leak.message, StartsWith("check_batch_independence: item 0 sees item 1: d out "
                                       "(0, 0, 0) / d in (1, 0, 0) = -0.333333"));
-  CHECK(gradcheck([](const Inputs& in) { return in[0] - mean(in[0], {0}, true); },
+  CHECK(gradcheck([](const Tensor& a) { return a - mean(a, {0}, true); },
                   {normal({3, 2}, 1).requires_grad_()}));
 
   // An earlier item must not be seen, either, although check_causal allows that.

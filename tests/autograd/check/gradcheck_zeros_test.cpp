@@ -31,7 +31,7 @@ TEST_CASE("gradcheck counts the zeros of each input", "[gradcheck][zeros]") {
 
 TEST_CASE("gradcheck offers a better input where all of a Jacobian is 0", "[gradcheck][zeros]") {
   const Tensor x = leaf({{-1, -2}, {-3, -0.5}}), before = x.detach().clone();
-  const auto relu_of = [](const Inputs& in) { return relu(in[0]); };
+  const auto relu_of = [](const Tensor& a) { return relu(a); };
   const auto report = gradcheck(relu_of, {x});
   CHECK(report);
   CHECK(report.zeros.at(0).zeros == 16);
@@ -53,7 +53,7 @@ TEST_CASE("gradcheck offers a better input where all of a Jacobian is 0", "[grad
   CHECK_THAT(gradgradcheck(relu_of, {x}).message,
              ContainsSubstring("in cotangent (16 of 16 elements) is 0") &&
                  !ContainsSubstring("in input 0"));
-  CHECK_THAT(gradgradcheck([](const Inputs& in) { return pow(relu(in[0]), 2); }, {x}).message,
+  CHECK_THAT(gradgradcheck([](const Tensor& a) { return pow(relu(a), 2); }, {x}).message,
              ContainsSubstring("in input 0 (16 of 16 elements), cotangent (16 of 16 elements)"));
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("gradcheck: a Jacobian below the rounding of its terms is 0, here and 
       return sum(p);
     };
   };
-  const auto normed = [](const Inputs& in) { return sum(layer_norm(in[0], {4}) * 1e3); };
+  const auto normed = [](const Tensor& a) { return sum(layer_norm(a, {4}) * 1e3); };
   for (std::uint64_t seed = 0; seed < 40; ++seed)
     for (const TensorFunction& f :
          {TensorFunction(sum_of(1)), TensorFunction(sum_of(10)), TensorFunction(normed)})
@@ -84,7 +84,7 @@ TEST_CASE("gradcheck: a Jacobian below the rounding of its terms is 0, here and 
       }
   // Small, but far above the rounding of its terms.
   for (const double scale : {1e-20, 1e-12, 1e12})
-    CHECK_THAT(gradcheck([scale](const Inputs& in) { return sum(exp(in[0]) * scale); },
+    CHECK_THAT(gradcheck([scale](const Tensor& a) { return sum(exp(a) * scale); },
                          {normal({3, 4}, 1).requires_grad_()})
                    .message,
                !ContainsSubstring("little"));
@@ -124,10 +124,10 @@ TEST_CASE("gradcheck says where a Jacobian stays 0", "[gradcheck][zeros]") {
                  !ContainsSubstring("value"));
 
   // If the function throws for such inputs, nothing is thrown and nothing is reported.
-  const auto picky = [](const Inputs& in) {
-    if (in[0].detach().max().item() > 0)
+  const auto picky = [](const Tensor& a) {
+    if (a.detach().max().item() > 0)
       throw ValueError("not for positive numbers");
-    return relu(in[0]);
+    return relu(a);
   };
   CHECK_THAT(gradcheck(picky, {leaf({-1, -2, -3, -4, -5, -6})}).message,
              ContainsSubstring("it stays 0"));
@@ -136,8 +136,8 @@ TEST_CASE("gradcheck says where a Jacobian stays 0", "[gradcheck][zeros]") {
 TEST_CASE("gradcheck: a gradient of 0 is not right because small steps are rounded away",
           "[gradcheck][zeros]") {
   for (const double offset : {3e10, 1e11}) {
-    const auto cut = [offset](const Inputs& in) {
-      return (square(in[0].detach()) + 0.0 * in[0] + offset) - offset;
+    const auto cut = [offset](const Tensor& a) {
+      return (square(a.detach()) + 0.0 * a + offset) - offset;
     };
     const auto report = gradcheck(cut, {leaf({0.5})});
     CHECK((!report || report.unchecked > 0));

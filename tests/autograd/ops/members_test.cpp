@@ -62,6 +62,12 @@ TEST_CASE("members are the functions of their names", "[ops]") {
       {x.mul(2), x * 2},
       {x.div(y), x / y},
       {x.div(2), x / 2},
+      {-x, neg(x)},
+      {(-x).abs(), x},
+      {(x - 2.0).relu(), relu(x - 2.0)},
+      {x.tanh(), tanh(x)},
+      {x.sigmoid(), sigmoid(x)},
+      {x.pow(2), pow(x, 2)},
       {x.pow(y), pow(x, y)},
       {x.expm1(), expm1(x)},
       {x.log1p(), log1p(x)},
@@ -74,7 +80,25 @@ TEST_CASE("members are the functions of their names", "[ops]") {
       {x.maximum(y), maximum(x, y)},
       {x.div(y, RoundingMode::floor), div(x, y, RoundingMode::floor)},
       {x.clamp({}, 2), clamp(x, {}, 2)},
+      {x.clamp(2, 3), clamp(x, 2, 3)},
+      {x.clamp(y, Tensor()), clamp(x, y, Tensor())},
+      {x.masked_fill(x > 3, 9), masked_fill(x, x > 3, 9)},
+      {x.masked_fill(x > 3, x.max()), masked_fill(x, x > 3, 5)},
+      {x.sum(1, true), sum(x, 1, true)},
+      {x.mean(0), mean(x, 0)},
+      {x.amax({0, 1}), scalar(5)},
+      {x.std(1, true, true), xgrad::std(x, 1, true, true)},
+      {x.norm(), vector_norm(x)},
+      {x.view(-1), flatten(x)},
+      {x.permute({1, 0}), permute(x, {1, 0})},
+      {x.unsqueeze(1).squeeze(1), x},
+      {x.unsqueeze(1).unsqueeze(0).squeeze({0, 2}), x},
+      {x.narrow(1, 1, 1), narrow(x, 1, 1, 1)},
+      {x.select(1, 1), select(x, 1, 1)},
+      {x.split(1, 1)[1], split(x, 1, 1)[1]},
+      {x.chunk(2)[1], chunk(x, 2)[1]},
       {x.var(), var(x)},
+      {x.var(1, false), var(x, 1, false)},
       {x.amin(0, true), amin(x, 0, true)},
       {x.logsumexp({0, 1}, true), logsumexp(x, {0, 1}, true)},
       {x.max(1, true).values, max(x, 1, true).values},
@@ -122,6 +146,7 @@ TEST_CASE("members are the functions of their names", "[ops]") {
     CHECK(same_bits(pairs[i].first, pairs[i].second));
   }
   CHECK(x.argmin().item() == 0);
+  CHECK(x.argmax().item() == 3);
   CHECK(to_string(x[0].argsort(0, true)) == "tensor([1, 0])");
   CHECK(x.argmin(1, true).shape() == Shape{2, 1});
 }

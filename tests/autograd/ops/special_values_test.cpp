@@ -39,29 +39,49 @@ TEST_CASE("scores that leave the range: the forms of attention agree", "[ops][sp
 }
 
 // PyTorch 2.15's; here ignored rows are 0 for any logits.
-TEST_CASE("NaN and infinity as gradients of losses: as in PyTorch", "[ops][special]") {
+TEST_CASE("NaN and infinity as gradients", "[ops][special]") {
+  const double nan = not_a_number;
+  const auto check = [](const std::string& what, const Tensor& x, const auto& f, const Values& g,
+                        const std::string& signs) {
+    for (const bool create_graph : {false, true}) {
+      INFO(what << (create_graph ? ", create_graph" : ""));
+      const Tensor v = tensor(g, x.dtype());
+      CHECK(signs_of(grad({f(x)}, {x}, {.grad_outputs = {v}, .create_graph = create_graph})) ==
+            signs + " ");
+    }
+  };
   struct Case {
     Indices target;
     Reduction reduction;
     Values g;
     std::string cross_entropy, nll_loss;
   };
-  const double nan = not_a_number;
+  const Tensor logits = tensor({{0.1, 0.2, 0.3}, {1, 2, 3}}).requires_grad_();
   for (const Case& c : {Case{{-100, -100}, Reduction::mean, nan, "......", "......"},
                         {{-100, -100}, Reduction::sum, nan, "......", "......"},
                         {{-100, -100}, Reduction::none, {nan, 1}, "......", "......"},
                         {{0, 1}, Reduction::mean, inf, "n+++n+", "-...-."},
                         {{0, 1}, Reduction::none, {inf, 1}, "n++...", "-....."},
                         {{0, -100}, Reduction::mean, nan, "nnn...", "n....."},
-                        {{0, -100}, Reduction::none, {nan, inf}, "nnn...", "n....."}})
-    for (const bool create_graph : {false, true}) {
-      const Tensor x = tensor({{0.1, 0.2, 0.3}, {1, 2, 3}}).requires_grad_();
-      const auto kinds_of = [&](const Tensor& y) {
-        return signs_of(
-            grad({y}, {x}, {.grad_outputs = {tensor(c.g)}, .create_graph = create_graph}));
-      };
-      CHECK(kinds_of(cross_entropy(x, c.target, {.reduction = c.reduction})) ==
-            c.cross_entropy + " ");
-      CHECK(kinds_of(nll_loss(x, c.target, {.reduction = c.reduction})) == c.nll_loss + " ");
-    }
+                        {{0, -100}, Reduction::none, {nan, inf}, "nnn...", "n....."}}) {
+    check(
+        "cross_entropy", logits,
+        [&](const Tensor& x) { return cross_entropy(x, c.target, {.reduction = c.reduction}); },
+        c.g, c.cross_entropy);
+    check(
+        "nll_loss", logits,
+        [&](const Tensor& x) { return nll_loss(x, c.target, {.reduction = c.reduction}); }, c.g,
+        c.nll_loss);
+  }
+  // It does not leak past a mask; abs multiplies by the sign, as in PyTorch; relu chooses.
+  check(
+      "masked_fill", leaf({4, nan, 6}),
+      [](const Tensor& x) {
+        return masked_fill(x, Mask({1, 1, 0}), -inf);
+      },
+      {inf, nan, 1}, "...");
+  check(
+      "abs", leaf({0, -1}), [](const Tensor& x) { return abs(x); }, {inf, inf}, "n-");
+  check(
+      "relu", leaf({-1, 2}), [](const Tensor& x) { return relu(x); }, {inf, 3}, "..");
 }

@@ -18,13 +18,13 @@ TEST_CASE("xgrad: --config reads a run's config.json", "[config]") {
     std::filesystem::remove_all(folder / "out");
     return text;
   };
-  for (const Arguments& arguments : std::vector<Arguments>{
-           {},
-           {"--preset", "baby", "--n-layer", "2", "--bias", "--dropout=1e-3", "--data", odd,
-            "--sample-interval", "0", "--sample-prompt", "the\n"},
-           {"--learning-rate", "0.0123456789012345678", "--seed", "4294967295", "--grad-clip",
-            "1e9", "--max-iters", "1000000000", "--save-interval", "7"},
-           {"--val-data", "text"}}) {
+  for (const Arguments& arguments :
+       std::vector<Arguments>{{},
+                              {"--preset", "baby", "--n-layer", "2", "--bias", "--dropout=1e-3",
+                               "--data", odd, "--sample-interval", "0", "--sample-prompt", "the\n"},
+                              {"--learning-rate 0.0123456789012345678 --seed 4294967295 "
+                               "--grad-clip 1e9 --max-iters 1000000000 --save-interval 7"},
+                              {"--val-data text"}}) {
     CAPTURE(arguments);
     const std::string text = config_of(folder, arguments);
     write_bytes(folder / "c.json", text);
@@ -54,14 +54,14 @@ TEST_CASE("xgrad: flags beat the file, the file beats the preset", "[config]") {
   CHECK(file.at("bias") == true);
   CHECK(file.at("n_head") == 4);
   CHECK(file.at("val_data") == nullptr);
-  const Json flags = with(R"({"n_layer": 3, "bias": true})", {"--n-layer", "2", "--bias=false"});
+  const Json flags = with(R"({"n_layer": 3, "bias": true})", "--n-layer 2 --bias=false");
   CHECK(flags.at("n_layer") == 2);
   CHECK(flags.at("bias") == false);
   const Json preset = with(R"({"preset": "baby", "n-layer": 3})", {});
   CHECK(preset.at("preset") == "baby");
   CHECK(preset.at("n_layer") == 3);
   CHECK(preset.at("n_embd") == 384);
-  const Json other = with(R"({"preset": "baby", "n-layer": 3})", {"--preset", "nano"});
+  const Json other = with(R"({"preset": "baby", "n-layer": 3})", "--preset nano");
   CHECK(other.at("preset") == "nano");
   CHECK(other.at("n_layer") == 3);
   CHECK(other.at("n_embd") == 128);
@@ -87,15 +87,14 @@ TEST_CASE("xgrad: --config with --resume and --init-from", "[config]") {
   const TrainedFolder folder;
   // Entries of the file count as given.
   write_bytes(folder / "same.json", R"({"n_layer": 1, "max_iters": 42, "resume": "run"})");
-  run_well(folder, {"train", "--config", "same.json"});
+  run_well(folder, "train --config same.json");
   CHECK(metrics_of(folder / "run").size() == 42);
   write_bytes(folder / "other.json", R"({"n_layer": 2, "n_embd": 16})");
-  check_refused(folder, {"train", "--resume", "run", "--config", "other.json"}, 1,
+  check_refused(folder, "train --resume run --config other.json", 1,
                 {"--n-layer 2 is given, but the run has 1"});
   check_refused(folder, {"train", "--init-from", folder.checkpoint, "--config", "other.json"}, 1,
                 {"--n-layer 2 is given, but the model has 1"});
-  run_well(folder, {"train", "--resume", "run", "--config", "other.json", "--n-layer", "1",
-                    "--max-iters", "43"});
+  run_well(folder, "train --resume run --config other.json --n-layer 1 --max-iters 43");
   CHECK(metrics_of(folder / "run").size() == 43);
 }
 
@@ -105,9 +104,8 @@ TEST_CASE("xgrad: configuration files that do not do", "[config]") {
     write_bytes(folder / "c.json", json);
     std::vector<std::string> all = fragments;
     all.push_back("xgrad train: c.json: ");
-    check_refused(folder, {"train", "--config", "c.json"}, 2, all);
-    CHECK_THAT(run(folder, {"train", "--config", "c.json"}).err,
-               !ContainsSubstring("json.exception"));
+    check_refused(folder, "train --config c.json", 2, all);
+    CHECK_THAT(run(folder, "train --config c.json").err, !ContainsSubstring("json.exception"));
   };
   refused(R"({"n_layers": 3})", {"'n_layers' is no flag of train; did you mean --n-layer?"});
   refused(R"({"block-sise": 3})", {"'block-sise' is no flag of train; did you mean --block-size?"});
@@ -143,21 +141,20 @@ TEST_CASE("xgrad: configuration files that do not do", "[config]") {
   refused("{\"data\": \"caf\xE9\"}", {"c.json: line 1, column 15: is not JSON"});
   refused(std::string(2 << 20, ' '), {"line 1, column 1048577: is not JSON"});
   write_bytes(folder / "c.json", "\xEF\xBB\xBF{\r\n \"n_layer\": 3}\r\n");
-  CHECK(Json::parse(config_of(folder, {"--config", "c.json"})).at("n_layer") == 3);
+  CHECK(Json::parse(config_of(folder, "--config c.json")).at("n_layer") == 3);
   // An entry that contradicts a flag is refused, with the name of its file.
   write_bytes(folder / "c.json", R"({"min_lr": 0.002, "warmup_iters": 9})");
-  check_refused(folder, {"train", "--config", "c.json", "--learning-rate", "0.001"}, 2,
+  check_refused(folder, "train --config c.json --learning-rate 0.001", 2,
                 {"--min-lr 0.002 is above --learning-rate 0.001\n"});
-  check_refused(folder, {"train", "--config", "c.json", "--config", "c.json"}, 2,
-                {"--config needs one value"});
-  check_refused(folder, {"train", "--config", "none"}, 2, {"none: cannot be opened"});
-  check_refused(folder, {"train", "--config", "."}, 2, {".: is not a regular file"});
-  check_refused(folder, {"train", "--config", "/dev/zero"}, 2, {"is not a regular file"});
-  check_refused(folder, {"train", "--config", ""}, 2, {"--config: '' is not a path"});
+  check_refused(folder, "train --config c.json --config c.json", 2, {"--config needs one value"});
+  check_refused(folder, "train --config none", 2, {"none: cannot be opened"});
+  check_refused(folder, "train --config .", 2, {".: is not a regular file"});
+  check_refused(folder, "train --config /dev/zero", 2, {"is not a regular file"});
+  check_refused(folder, "train --config ''", 2, {"--config: '' is not a path"});
   write_bytes(folder / "c.json", R"({"n_layer": 2})");
-  check_refused(folder, {"eval", "--config", "c.json"}, 2, {"'n_layer' is no flag of eval"});
+  check_refused(folder, "eval --config c.json", 2, {"'n_layer' is no flag of eval"});
   write_bytes(folder / "c.json", R"({"n_embd": 130})");
-  check_refused(folder, {"train", "--config", "c.json"}, 2, {"--n-embd 130 is not divisible"});
+  check_refused(folder, "train --config c.json", 2, {"--n-embd 130 is not divisible"});
   CHECK_FALSE(std::filesystem::exists(folder / "runs"));
 }
 
@@ -180,6 +177,6 @@ TEST_CASE("xgrad: inputs are never overwritten", "[config]") {
   std::filesystem::create_directory(folder / "other");
   write_bytes(folder / "other/config.json",
               R"({"data": "text", "out": "other", "resume": "auto"})");
-  check_refused(folder, {"train", "--config", "other/config.json"}, 1,
+  check_refused(folder, "train --config other/config.json", 1,
                 {"other/config.json: is an input, and a run in other would overwrite it"});
 }

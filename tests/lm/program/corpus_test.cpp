@@ -6,8 +6,8 @@
 #include <xgrad/autograd/error.hpp>
 
 #include <xgrad/lm/program/corpus.hpp>
-#include "lm/program/run.hpp"
 #include "lm/program/corpus_nll.hpp"
+#include "lm/program/run.hpp"
 
 using namespace corpus;
 

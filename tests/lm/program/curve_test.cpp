@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "lm/program/run.hpp"
 #include "helpers/paths.hpp"
+#include "lm/program/run.hpp"
 
 namespace {
 

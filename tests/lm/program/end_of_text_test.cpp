@@ -107,14 +107,10 @@ struct EndingFolder : TinyFolder {
   }
   /// A run of `base` that does not change its weights.
   Result train(const Arguments& more = {}) const {
-    return run_well(
-        *this,
-        overridden({"train", "--init-from",  "base", "--data",         "text", "--out",
-                    "run",   "--block-size", "8",    "--max-iters",    "1",    "--learning-rate",
-                    "0",     "--min-lr",     "0",    "--warmup-iters", "0",    "--eval-iters",
-                    "1",     "--batch-size", "2",    "--weight-decay", "0",    "--dropout",
-                    "0"},
-                   more));
+    return run_well(*this, overridden("train --init-from base --data text --out run --block-size 8 "
+                                      "--max-iters 1 --learning-rate 0 --min-lr 0 --warmup-iters 0 "
+                                      "--eval-iters 1 --batch-size 2 --weight-decay 0 --dropout 0",
+                                      more));
   }
 };
 
@@ -133,13 +129,13 @@ TEST_CASE("xgrad: export keeps all that a pretrained folder says", "[pretrained]
   const std::vector<std::string> texts = {"generation_config.json", "tokenizer_config.json",
                                           "special_tokens_map.json", "chat_template.jinja"};
   folder.train();
-  folder.train({"--out", "adapters", "--lora-rank", "2"});
-  folder.train({"--out", "again", "--init-from", "run"});
-  folder.output({"export", "--checkpoint", "base", "--out", "of-base/"});
-  folder.output({"export", "--checkpoint", "adapters", "--out", "of-adapters/"});
+  folder.train("--out adapters --lora-rank 2");
+  folder.train("--out again --init-from run");
+  folder.output("export --checkpoint base --out of-base/");
+  folder.output("export --checkpoint adapters --out of-adapters/");
   fs::rename(folder / "base", folder / "moved");
-  folder.output({"export", "--checkpoint", "run", "--out", "of-run/"});
-  folder.output({"export", "--checkpoint", "again", "--out", "of-again/"});
+  folder.output("export --checkpoint run --out of-run/");
+  folder.output("export --checkpoint again --out of-again/");
   const auto json = [&](const std::string& path) { return Json::parse(read_bytes(folder / path)); };
   for (const std::string out : {"of-base", "of-run", "of-adapters", "of-again"}) {
     INFO(out);
@@ -153,7 +149,7 @@ TEST_CASE("xgrad: export keeps all that a pretrained folder says", "[pretrained]
   // Another model's texts are removed if there are none.
   for (const std::string& name : texts)
     fs::remove(folder / "moved/" + name);
-  const Arguments over = {"export", "--checkpoint", "moved", "--out", "of-run/", "--overwrite"};
+  const Arguments over = {"export --checkpoint moved --out of-run/ --overwrite"};
   check_refused(folder, over, 1, {"of-run/generation_config.json: of another model"});
   // Unknown names are not written anywhere.
   io::TensorFile file = io::load_safetensors(folder / "run/checkpoint.safetensors");
@@ -161,15 +157,14 @@ TEST_CASE("xgrad: export keeps all that a pretrained folder says", "[pretrained]
   user["metadata"] = {{"../escaped", "text"}, {"config.json", {{"vocab_size", 1}}}};
   file.metadata["user"] = user.dump();
   io::save_safetensors(folder / "hostile", file);
-  folder.output({"export", "--checkpoint", "hostile", "--out", "new/"});
+  folder.output("export --checkpoint hostile --out new/");
   CHECK_FALSE(fs::exists(folder / "escaped"));
   CHECK(json("new/config.json").at("vocab_size") == 282);
 }
 
 TEST_CASE("xgrad: a vocabulary of one's own has its end of text", "[pretrained]") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--tokens", "bpe", "--vocab-size", "260", "--bias", "true", "--out",
-                               "run", "--max-iters", "1"}));
+  run_well(folder, tiny_train("--tokens bpe --vocab-size 260 --bias true --out run --max-iters 1"));
   io::TensorFile file = io::load_safetensors(folder / "run/checkpoint.safetensors");
   for (const std::string special : {"<|other|>", "<|endoftext|>"}) {
     Json user = Json::parse(file.metadata["user"]);
@@ -203,7 +198,7 @@ TEST_CASE("xgrad: texts begin as the tokenizer says", "[pretrained]") {
     check_contains(folder.output({"graph", "--checkpoint", "base", "--format", "text", "--prompt",
                                   "the cat", "--raw", raw}),
                    {"The loss on \"" + first + "|"});
-    for (const Arguments& text : {Arguments{"--prompt", "the cat"}, {"--data", "few"}}) {
+    for (const Arguments& text : {Arguments{"--prompt 'the cat'"}, {"--data few"}}) {
       folder.output(overridden({"explain", "--checkpoint", "base", "--out", "page.html",
                                 "--overwrite", "true", "--raw", raw},
                                text));
@@ -211,15 +206,13 @@ TEST_CASE("xgrad: texts begin as the tokenizer says", "[pretrained]") {
     }
   }
   // So do the texts of a run, whose loss eval computes.
-  CHECK(lines_of(folder.output({"eval", "--checkpoint", "run"})).at(0) ==
-        lines_of(trained.out).at(0));
-  folder.output({"explain", "--checkpoint", "run", "--out", "text.html"});
+  CHECK(lines_of(folder.output("eval --checkpoint run")).at(0) == lines_of(trained.out).at(0));
+  folder.output("explain --checkpoint run --out text.html");
   CHECK(first_token_of_page(folder / "text.html") == "<|begin|>");
-  const Result twice = run(folder, {"sample", "--checkpoint", "base", "--prompt", "<|begin|>a"});
+  const Result twice = run(folder, "sample --checkpoint base --prompt <|begin|>a");
   check_contains(twice.err, {"--prompt begins with <|begin|>, which the tokenizer adds as well"});
-  CHECK_THAT(folder.sampled("base", {"--prompt", "", "--special-tokens", "true"}),
-             StartsWith("<|begin|>"));
-  CHECK_THAT(folder.sampled("run", {"--prompt", "", "--raw", "true"}), StartsWith("\n"));
+  CHECK_THAT(folder.sampled("base", "--prompt '' --special-tokens true"), StartsWith("<|begin|>"));
+  CHECK_THAT(folder.sampled("run", "--prompt '' --raw true"), StartsWith("\n"));
 }
 
 TEST_CASE("xgrad: sample ends where the model's text does", "[pretrained]") {
@@ -229,7 +222,7 @@ TEST_CASE("xgrad: sample ends where the model's text does", "[pretrained]") {
   CHECK(folder.sampled("run") == folder.text_of(folder.generated({folder.last})));
   const auto check_ends = [&](const std::vector<std::int64_t>& ends) {
     CHECK(folder.sampled("base") == folder.text_of(folder.generated(ends)));
-    CHECK(folder.sampled("base", {"--ignore-eos", "true"}) == folder.text_of(folder.written));
+    CHECK(folder.sampled("base", "--ignore-eos true") == folder.text_of(folder.written));
   };
   check_ends({folder.last});
   folder.configure({{"eos_token_id", folder.other}});
@@ -251,9 +244,9 @@ TEST_CASE("xgrad: special tokens are printed on request", "[pretrained]") {
                                        {"special", true},
                                        {"normalized", false}});
   write_bytes(folder / "base/tokenizer.json", tokenizer.dump());
-  const Arguments on = {"--ignore-eos", "true"};
+  const Arguments on = {"--ignore-eos true"};
   const std::string all = folder.text_of(folder.written, true);
-  CHECK(folder.sampled("base", overridden(on, {"--special-tokens", "true"})) == all);
+  CHECK(folder.sampled("base", overridden(on, "--special-tokens true")) == all);
   auto seen = folder.written;
   std::erase(seen, folder.last);
   CHECK(folder.sampled("base", on) == folder.text_of(seen));
@@ -278,8 +271,7 @@ TEST_CASE("xgrad: sample draws as generation_config.json says", "[pretrained]") 
   const auto drawn = [&](const char* config, const Arguments& more = {},
                          const std::string& says = "") {
     write_bytes(folder / "base/generation_config.json", config);
-    const Arguments all = {"sample",   "base", "--prompt", "the cat",
-                           "--tokens", "20",   "--seed",   "3"};
+    const Arguments all = {"sample base --prompt 'the cat' --tokens 20 --seed 3"};
     const Result result = run(folder, overridden(all, more));
     INFO(config << result.err);
     CHECK(result.code == 0);
@@ -290,35 +282,36 @@ TEST_CASE("xgrad: sample draws as generation_config.json says", "[pretrained]") 
   // The same texts as transformers', for 234 of 234 in tokenizers of three kinds; its default top_k
   // is 50.
   const std::string line = "xgrad: generation_config.json: ",
-                    greedy = drawn("{}", {"--temperature", "0"});
+                    greedy = drawn("{}", "--temperature 0");
   CHECK(
       drawn(R"({"do_sample": true})", {}, line + "temperature 1, top_k 50; flags override it\n") ==
-      drawn("{}", {"--temperature", "1", "--top-k", "50"}));
+      drawn("{}", "--temperature 1 --top-k 50"));
   CHECK(drawn(R"({"do_sample": true, "temperature": 1.7, "top_k": 0, "top_p": 0.9, "min_p": 0.02,
                   "repetition_penalty": 1.2, "no_repeat_ngram_size": 2})",
               {},
               line + "temperature 1.7, top_k 0, top_p 0.9, min_p 0.02, repetition_penalty 1.2, "
                      "no_repeat_ngram_size 2; flags override it\n") ==
-        drawn("{}", {"--temperature", "1.7", "--top-p", "0.9", "--min-p", "0.02",
-                     "--repetition-penalty", "1.2", "--no-repeat-ngram", "2"}));
+        drawn("{}",
+              "--temperature 1.7 --top-p 0.9 --min-p 0.02 --repetition-penalty 1.2 "
+              "--no-repeat-ngram 2"));
   for (const char* const config : {R"({"do_sample": false})", R"({"temperature": 0.3, "top_k": 9})",
                                    R"({"top_k": null, "top_p": 1})"})
     CHECK(drawn(config, {},
                 line + "the likeliest token each time, because do_sample is not true") == greedy);
   CHECK(drawn(R"({"repetition_penalty": 1.4})", {}, "repetition_penalty 1.4") ==
-        drawn("{}", {"--temperature", "0", "--repetition-penalty", "1.4"}));
+        drawn("{}", "--temperature 0 --repetition-penalty 1.4"));
   CHECK(drawn(R"({"eos_token_id": null, "do_sample": null})") == drawn("{}"));
   // Flags win.
   CHECK(drawn(R"({"do_sample": true, "temperature": 2, "top_k": 3, "repetition_penalty": 1.5})",
-              {"--temperature", "1.5", "--top-k", "40", "--repetition-penalty", "1"}) ==
-        drawn("{}", {"--temperature", "1.5", "--top-k", "40"}));
-  CHECK(drawn(R"({"do_sample": false})", {"--temperature", "1.5"}, line + "top_k 50;") ==
-        drawn("{}", {"--temperature", "1.5", "--top-k", "50"}));
+              "--temperature 1.5 --top-k 40 --repetition-penalty 1") ==
+        drawn("{}", "--temperature 1.5 --top-k 40"));
+  CHECK(drawn(R"({"do_sample": false})", "--temperature 1.5", line + "top_k 50;") ==
+        drawn("{}", "--temperature 1.5 --top-k 50"));
   // A run of such a model, and what is exported, draw so, too.
   const char* const config = R"({"do_sample": true, "temperature": 1.7, "top_k": 7})";
   const std::string expected = drawn(config, {}, "top_k 7");
   folder.train();
-  folder.output({"export", "run", "--out", "exported/"});
+  folder.output("export run --out exported/");
   for (const std::string from : {"run", "exported"})
     CHECK(folder.output({"sample", from, "--prompt", "the cat", "--tokens", "20", "--seed", "3"}) ==
           expected);
@@ -328,7 +321,7 @@ TEST_CASE("xgrad: sample draws as generation_config.json says", "[pretrained]") 
         {R"({"top_k": 2.5})", "top_k is 2.5; it must be a whole number"},
         {R"({"do_sample": 1})", "do_sample is 1; it must be true or false"}}) {
     write_bytes(folder / "base/generation_config.json", text);
-    check_refused(folder, {"sample", "base"}, 1, {"base: generation_config.json: ", says});
+    check_refused(folder, "sample base", 1, {"base: generation_config.json: ", says});
   }
 }
 
@@ -341,16 +334,16 @@ TEST_CASE("xgrad: the sample at the end has --sample-tokens", "[shown]") {
     return sample;
   };
   const auto own = [&](const Arguments& more) {
-    return sample_of(tiny_train(overridden(more, {"--max-iters", "1"}))).size();
+    return sample_of(tiny_train(overridden(more, "--max-iters 1"))).size();
   };
-  CHECK(own({"--out", "a"}) == 502);
-  CHECK(own({"--out", "b", "--sample-tokens", "7"}) == 9);
-  CHECK(own({"--out", "c", "--sample-tokens", "0"}) == 0);
+  CHECK(own("--out a") == 502);
+  CHECK(own("--out b --sample-tokens 7") == 9);
+  CHECK(own("--out c --sample-tokens 0") == 0);
   // Large models are slow: 64 tokens are the default.
   write_bytes(folder / "base/generation_config.json", "{}");
-  const Result few = folder.train({"--out", "few"}),
-               same = folder.train({"--out", "same", "--sample-tokens", "64"}),
-               more = folder.train({"--out", "more", "--sample-tokens", "65"});
+  const Result few = folder.train("--out few"),
+               same = folder.train("--out same --sample-tokens 64"),
+               more = folder.train("--out more --sample-tokens 65");
   CHECK(few.out == same.out);
   CHECK(few.out.size() < more.out.size());
 }

@@ -15,36 +15,33 @@ TEST_CASE("xgrad: a command line that cannot be followed") {
   refused({}, {"xgrad: a command is needed"});
   refused({"trian"}, {"unknown command 'trian'", "did you mean train?"});
   refused({"---"}, {"unknown command '---'"});
-  refused({"train", "--n-layers", "3"},
-          {"train: unknown flag '--n-layers'", "did you mean --n-layer?"});
-  refused({"train", "--block_size=3"}, {"'--block_size';", "did you mean --block-size?"});
-  refused({"sample", "--chekpoint", "x"}, {"--chekpoint", "did you mean --checkpoint?"});
-  refused({"train", "--iters", "5"}, {"'--iters'; did you mean --max-iters?"});
-  const Result far = run(folder, {"sample", "--best-of", "3"});
+  refused("train --n-layers 3", {"train: unknown flag '--n-layers'", "did you mean --n-layer?"});
+  refused("train --block_size=3", {"'--block_size';", "did you mean --block-size?"});
+  refused("sample --chekpoint x", {"--chekpoint", "did you mean --checkpoint?"});
+  refused("train --iters 5", {"'--iters'; did you mean --max-iters?"});
+  const Result far = run(folder, "sample --best-of 3");
   CHECK_THAT(far.err, StartsWith("xgrad sample: unknown flag '--best-of'\n"));
-  refused({"train", "text"}, {"unexpected argument 'text'"});
-  refused({"train", "--n-embd", "130"}, {"--n-embd 130 is not divisible by --n-head 4"});
-  refused({"train", "--min-lr", "1"}, {"--min-lr 1 is above --learning-rate 0.001"});
-  refused({"train", "--warmup-iters", "2001"},
-          {"--warmup-iters 2001 is beyond --lr-decay-iters 2000"});
-  refused({"train", "--preset", "tiny"}, {"--preset: 'tiny' is not one of nano, baby, micro"});
-  refused({"train", "--bias", "maybe"}, {"--bias", "'maybe'", "true or false"});
-  refused({"train", "--n-layer"}, {"--n-layer needs one value"});
-  refused({"train", "--n-layer", "3", "--n-layer", "4"}, {"train: --n-layer needs one value"});
-  refused({"train", "--bias", "--bias"}, {"train: --bias needs one value"});
-  refused({"train", "--n-layer", ""}, {"--n-layer: '' is not a whole number"});
-  refused({"train", "--bias", ""}, {"--bias: '' is not true or false"});
-  refused({"eval", "x", "--split", "some"}, {"--split: 'some' is not one of train, val, all"});
-  refused({"graph", "x", "--format", "pdf"}, {"--format: 'pdf' is not one of html, dot, text"});
-  refused({"explain", "--layers", "0,x", "y"},
-          {"--layers: 'x' is not a whole number from 0 to 999"});
-  refused({"explain", "--heads", "", "y"}, {"--heads: '' is not a whole number"});
-  refused({"eval", "x", "--checkpoint", "y"}, {"--checkpoint needs one value, once"});
+  refused("train text", {"unexpected argument 'text'"});
+  refused("train --n-embd 130", {"--n-embd 130 is not divisible by --n-head 4"});
+  refused("train --min-lr 1", {"--min-lr 1 is above --learning-rate 0.001"});
+  refused("train --warmup-iters 2001", {"--warmup-iters 2001 is beyond --lr-decay-iters 2000"});
+  refused("train --preset tiny", {"--preset: 'tiny' is not one of nano, baby, micro"});
+  refused("train --bias maybe", {"--bias", "'maybe'", "true or false"});
+  refused("train --n-layer", {"--n-layer needs one value"});
+  refused("train --n-layer 3 --n-layer 4", {"train: --n-layer needs one value"});
+  refused("train --bias --bias", {"train: --bias needs one value"});
+  refused("train --n-layer ''", {"--n-layer: '' is not a whole number"});
+  refused("train --bias ''", {"--bias: '' is not true or false"});
+  refused("eval x --split some", {"--split: 'some' is not one of train, val, all"});
+  refused("graph x --format pdf", {"--format: 'pdf' is not one of html, dot, text"});
+  refused("explain --layers 0,x y", {"--layers: 'x' is not a whole number from 0 to 999"});
+  refused("explain --heads '' y", {"--heads: '' is not a whole number"});
+  refused("eval x --checkpoint y", {"--checkpoint needs one value, once"});
   refused({"compare"}, {"RUN is needed: the folder of each run, or its metrics.jsonl"});
-  refused({"train", "--data", ""}, {"--data"});
+  refused("train --data ''", {"--data"});
   refused({"eval"}, {"RUN is needed"});
-  refused({"sample", "--tokens", "5"}, {"RUN is needed"});
-  refused({"export", "--out", "x"}, {"export: RUN is needed"});
+  refused("sample --tokens 5", {"RUN is needed"});
+  refused("export --out x", {"export: RUN is needed"});
 
   const auto out_of_range = [&](const std::string& flag, const std::string& value,
                                 const std::string& range) {
@@ -83,22 +80,21 @@ TEST_CASE("xgrad: texts that cannot be trained on") {
   write_bytes(folder / "utf16", std::string("c\0a\0f\0e\0", 8));
   refused("utf16", {"utf16: not UTF-8: it seems to be UTF-16LE;"});
   CHECK_FALSE(std::filesystem::exists(folder / "runs"));
-  run_well(folder, tiny_train({"--data", "almost", "--block-size", "59", "--max-iters", "1"}));
+  run_well(folder, tiny_train("--data almost --block-size 59 --max-iters 1"));
 }
 
 TEST_CASE("xgrad: folders that cannot take a run") {
   const TinyFolder folder;
   std::filesystem::create_directory(folder / "run");
   write_bytes(folder / "run/metrics.jsonl", "precious");
-  check_refused(folder, tiny_train({"--out", "run"}), 1, {"run: the folder holds a run already"});
+  check_refused(folder, tiny_train("--out run"), 1, {"run: the folder holds a run already"});
   CHECK(read_bytes(folder / "run/metrics.jsonl") == "precious");
-  check_refused(folder, tiny_train({"--out", "text"}), 1, {"text: text is a file, not a folder"});
-  check_refused(folder, tiny_train({"--out", "text/run"}), 1,
+  check_refused(folder, tiny_train("--out text"), 1, {"text: text is a file, not a folder"});
+  check_refused(folder, tiny_train("--out text/run"), 1,
                 {"text/run: text is a file, not a folder"});
   // A run that fails during its set-up leaves the folder as it was: config.json cannot be written
   // ...
-  Process small(folder, tiny_train({"--quiet", "--out", "deep/er/run"}),
-                limited(RLIMIT_FSIZE, 400));
+  Process small(folder, tiny_train("--quiet --out deep/er/run"), limited(RLIMIT_FSIZE, 400));
   const Result refused = small.wait();
   CHECK(refused.code == 1);
   check_contains(refused.err, {"deep/er/run/config.json"});
@@ -106,16 +102,16 @@ TEST_CASE("xgrad: folders that cannot take a run") {
   // ... or the last of its files.
   std::filesystem::create_directories(folder / "half/samples.jsonl");
   write_bytes(folder / "half/config.json", R"({"block_size": 8})");  // of a run that was killed
-  check_refused(folder, tiny_train({"--out", "half", "--resume"}), 1,
+  check_refused(folder, tiny_train("--out half --resume"), 1,
                 {"half/samples.jsonl: cannot be written"});
   std::filesystem::remove(folder / "half/samples.jsonl");
   std::filesystem::remove(folder / "half/config.json");
   CHECK(std::filesystem::is_empty(folder / "half"));
   // An unreadable file is not called missing.
-  CHECK(run(folder, tiny_train({"--out", "/proc/self"})).code == 1);
+  CHECK(run(folder, tiny_train("--out /proc/self")).code == 1);
   // An empty folder is as good as a new one.
   std::filesystem::create_directory(folder / "fresh");
-  CHECK(run(folder, tiny_train({"--out", "fresh", "--max-iters", "1"})).code == 0);
+  CHECK(run(folder, tiny_train("--out fresh --max-iters 1")).code == 0);
 }
 
 TEST_CASE("xgrad: checkpoints and prompts that do not do") {
@@ -125,8 +121,7 @@ TEST_CASE("xgrad: checkpoints and prompts that do not do") {
   };
   const std::string& good = folder.checkpoint;
   refused({"sample", "--checkpoint", good, "--prompt", "the Zoë"},
-          {"xgrad: --prompt: the vocabulary of 23 characters lacks 'Z' (U+005A)",
-           "'ë' (U+00EB)"});
+          {"xgrad: --prompt: the vocabulary of 23 characters lacks 'Z' (U+005A)", "'ë' (U+00EB)"});
   refused({"sample", "--checkpoint", good, "--prompt", "a\xFF"},
           {"--prompt", "not UTF-8 at byte 1"});
   write_bytes(folder / "greek", std::string(300, 't') + "αβ");
@@ -138,14 +133,14 @@ TEST_CASE("xgrad: checkpoints and prompts that do not do") {
   write_bytes(folder / "one", "t");
   refused({"eval", "--checkpoint", good, "--data", "one"}, {"one: 1 character: too few"});
   refused({"eval", "--checkpoint", good, "--data", "none"}, {"none: no such file"});
-  refused({"eval", "--checkpoint", "none"}, {"none: cannot be opened"});
-  refused({"eval", "--checkpoint", "text"}, {"text: not a safetensors file"});
+  refused("eval --checkpoint none", {"none: cannot be opened"});
+  refused("eval --checkpoint text", {"text: not a safetensors file"});
 
   const auto changed = [&](auto&& change, const std::vector<std::string>& fragments) {
     xgrad::io::TensorFile file = xgrad::io::load_safetensors(folder / good);
     change(file);
     xgrad::io::save_safetensors(folder / "changed", file);
-    refused({"sample", "--checkpoint", "changed"}, fragments);
+    refused("sample --checkpoint changed", fragments);
   };
   const auto user = [&](auto&& change, const std::vector<std::string>& fragments) {
     changed(
@@ -199,22 +194,20 @@ TEST_CASE("xgrad: a model that computes nothing finite") {
     check_refused(folder, arguments, 1, {"xgrad: " + says});
   };
   refused({"sample"}, "it cannot write on: the model's logits are not finite\n");
-  refused({"explain", "--prompt", "the cat"}, "huge: the model's loss on this text is ");
-  refused({"graph", "--prompt", "the cat"}, "huge: the model's loss on this text is ");
+  refused("explain --prompt 'the cat'", "huge: the model's loss on this text is ");
+  refused("graph --prompt 'the cat'", "huge: the model's loss on this text is ");
 }
 
 TEST_CASE("xgrad: one of a thing is said as one") {
   const TinyFolder folder;
-  const Result trained =
-      run_well(folder, tiny_train({"--out", "run", "--max-iters", "1", "--batch-size", "1"}));
+  const Result trained = run_well(folder, tiny_train("--out run --max-iters 1 --batch-size 1"));
   check_contains(trained.err, {"1 of 8 characters (1 block of 8)"});
   const std::string checkpoint = "run/checkpoint.safetensors";
   CHECK_THAT(run_well(folder, {"eval", "--checkpoint", checkpoint}).err,
              EndsWith("checkpoint.safetensors, after 1 step\n"));
-  CHECK_THAT(run_well(folder, {"train", "--resume", "run"}).err,
+  CHECK_THAT(run_well(folder, "train --resume run").err,
              ContainsSubstring("the run is finished, after 1 step.  A larger"));
-  CHECK_THAT(run(folder, {"explain", "--checkpoint", "run"}).out,
-             ContainsSubstring(" 8 characters\n"));
+  CHECK_THAT(run(folder, "explain --checkpoint run").out, ContainsSubstring(" 8 characters\n"));
   const std::string page = read_bytes(folder / "run/report.html");
   check_contains(page, {"<b>1 step</b>"});
   const std::string all = trained.err + trained.out + page + read_bytes(folder / "explain.html");

@@ -35,7 +35,7 @@ void change(const std::string& path, F&& f) {
 TEST_CASE("xgrad: a model that is exported is the same") {
   const TrainedFolder folder;
   const std::string model = folder / "model.safetensors";
-  const Result exported = run_well(folder, {"export", "--checkpoint", folder.checkpoint});
+  const Result exported = run_well(folder, "export --checkpoint " + folder.checkpoint);
   CHECK_THAT(exported.out, Catch::Matchers::Matches("model.safetensors: [0-9]+ tensors\n"));
   check_refused(folder, {"export", "--checkpoint", folder.checkpoint, "--out", folder.checkpoint},
                 1, {"is the same file as the input run"});
@@ -48,9 +48,8 @@ TEST_CASE("xgrad: a model that is exported is the same") {
   CHECK(file.metadata.at("characters") == *checkpoint.user.find<std::string>("characters"));
 
   // It is accepted in place of a checkpoint, and a run can begin with its weights.
-  const Arguments begin = {"train",  "--init-from", "model.safetensors",
-                           "--data", "text",        "--max-iters",
-                           "0",      "--out",       "new"};
+  const Arguments begin = {
+      "train --init-from model.safetensors --data text --max-iters 0 --out new"};
   CHECK_THAT(run_well(folder, begin).err,
              ContainsSubstring("From:  model.safetensors, weights alone."));
   const io::Checkpoint fresh = io::load_checkpoint(folder / "new/checkpoint.safetensors");
@@ -60,9 +59,9 @@ TEST_CASE("xgrad: a model that is exported is the same") {
     CHECK(run_well(folder, {"eval", "--checkpoint", same, "--data", "text"}).out ==
           run_well(folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "text"}).out);
     CHECK(run_well(folder, {"sample", "--checkpoint", same}).out ==
-          run_well(folder, {"sample", "--checkpoint", folder.checkpoint}).out);
+          run_well(folder, "sample --checkpoint " + folder.checkpoint).out);
   }
-  check_refused(folder, {"eval", "model.safetensors"}, 1, {"--data FILE names a text"});
+  check_refused(folder, "eval model.safetensors", 1, {"--data FILE names a text"});
 }
 
 TEST_CASE("xgrad: a run begins with PyTorch's state dicts", "[golden]") {
@@ -102,17 +101,17 @@ TEST_CASE("xgrad: a run begins with PyTorch's state dicts", "[golden]") {
 
 TEST_CASE("xgrad: nanoGPT's causal masks are no weights") {
   const TrainedFolder folder;
-  run_well(folder, {"export", "--checkpoint", folder.checkpoint});
+  run_well(folder, "export --checkpoint " + folder.checkpoint);
   change(folder / "model.safetensors", [](io::TensorFile& file) {
     file.tensors["transformer.h.0.attn.bias"] = ones({1, 1, 8, 8});
   });
-  CHECK(run_well(folder, {"eval", "--checkpoint", "model.safetensors", "--data", "text"}).out ==
+  CHECK(run_well(folder, "eval --checkpoint model.safetensors --data text").out ==
         run_well(folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "text"}).out);
 }
 
 TEST_CASE("xgrad: names as torch.compile and DataParallel make them") {
   const TrainedFolder folder;
-  run_well(folder, {"export", "--checkpoint", folder.checkpoint});
+  run_well(folder, "export --checkpoint " + folder.checkpoint);
   const std::string good = read_bytes(folder / "model.safetensors");
   const auto prefixed = [&](const std::string& prefix, std::size_t but) {
     write_bytes(folder / "model.safetensors", good);
@@ -124,14 +123,14 @@ TEST_CASE("xgrad: names as torch.compile and DataParallel make them") {
       file.tensors = tensors;
     });
   };
-  const std::string expected = run_well(folder, {"sample", "--checkpoint", folder.checkpoint}).out;
+  const std::string expected = run_well(folder, "sample --checkpoint " + folder.checkpoint).out;
   for (const std::string& prefix : std::vector<std::string>{
            "_orig_mod.", "module.", "_orig_mod.module.", "module._orig_mod.", "module.module."}) {
     CAPTURE(prefix);
     prefixed(prefix, 1000);
-    CHECK(run_well(folder, {"sample", "--checkpoint", "model.safetensors"}).out == expected);
+    CHECK(run_well(folder, "sample --checkpoint model.safetensors").out == expected);
     prefixed(prefix, 2);  // not all of them: another model
-    check_refused(folder, {"sample", "--checkpoint", "model.safetensors"}, 1,
+    check_refused(folder, "sample --checkpoint model.safetensors", 1,
                   {"a state dict of another model"});
   }
 }
@@ -139,16 +138,14 @@ TEST_CASE("xgrad: names as torch.compile and DataParallel make them") {
 TEST_CASE("xgrad: files that no run can begin with") {
   const TrainedFolder folder;
   const std::string path = folder / "model.safetensors";
-  run_well(folder, {"export", "--checkpoint", folder.checkpoint});
+  run_well(folder, "export --checkpoint " + folder.checkpoint);
   const std::string good = read_bytes(path);
   const auto refused = [&](auto&& f, const std::vector<std::string>& fragments,
                            const Arguments& more = {}) {
     change(path, f);
-    check_refused(
-        folder,
-        overridden({"train", "--init-from", "model.safetensors", "--data", "text", "--out", "new"},
-                   more),
-        1, fragments);
+    check_refused(folder,
+                  overridden("train --init-from model.safetensors --data text --out new", more), 1,
+                  fragments);
     CHECK_FALSE(std::filesystem::exists(folder / "new"));
     write_bytes(path, good);
   };
@@ -165,10 +162,10 @@ TEST_CASE("xgrad: files that no run can begin with") {
           {"number of heads", "--n-head N"});
   refused([](io::TensorFile& file) { file.metadata.at("config") = "{"; }, {"--n-head N"});
   refused([](io::TensorFile& file) { file.metadata.erase("config"); },
-          {"model.safetensors: its width 16 is not a multiple of n_head 3\n"}, {"--n-head", "3"});
-  refused([](io::TensorFile&) {}, {"--n-head 4 is given, but the model has 2"}, {"--n-head", "4"});
+          {"model.safetensors: its width 16 is not a multiple of n_head 3\n"}, "--n-head 3");
+  refused([](io::TensorFile&) {}, {"--n-head 4 is given, but the model has 2"}, "--n-head 4");
   refused([](io::TensorFile& file) { file.metadata.erase("characters"); },
-          {"no 'characters'", "--data FILE"}, {"--data", "-"});
+          {"no 'characters'", "--data FILE"}, "--data -");
   refused([](io::TensorFile& file) { file.metadata.at("characters") = "ba"; }, {"'characters'"});
   refused([](io::TensorFile& file) { file.metadata.at("characters") = "ab"; },
           {"transformer.wte.weight is (23, 16) here and (2, 16)"});
@@ -185,5 +182,5 @@ TEST_CASE("xgrad: files that no run can begin with") {
       {"transformer.h.0.attn.c_attn.weight is (48, 17) here and (48, 16)"});
   write_bytes(folder / "other", "abc");
   refused([](io::TensorFile& file) { file.metadata.erase("characters"); },
-          {"transformer.wte.weight is (23, 16) here and (3, 16)"}, {"--data", "other"});
+          {"transformer.wte.weight is (23, 16) here and (3, 16)"}, "--data other");
 }

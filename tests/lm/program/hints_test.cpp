@@ -46,8 +46,7 @@ bool has_flag(const char* command, const std::string& flag) {
 
 }  // namespace
 
-TEST_CASE("xgrad: a flag of another program is answered with its counterpart",
-          "[hints]") {
+TEST_CASE("xgrad: a flag of another program is answered with its counterpart", "[hints]") {
   REQUIRE_FALSE(program::hints().empty());
   for (const auto& [words, text] : program::hints()) {
     const std::string answer(text);

@@ -14,8 +14,7 @@
 #ifdef __linux__
 TEST_CASE("xgrad: memory stays flat over 20,000 steps", "[.soak]") {
   const TinyFolder folder;
-  Process process(
-      folder, tiny_train({"--max-iters", "20000", "--dropout", "0.1", "--eval-interval", "500"}));
+  Process process(folder, tiny_train("--max-iters 20000 --dropout 0.1 --eval-interval 500"));
   std::vector<double> megabytes;
   const std::string status = "/proc/" + std::to_string(process.id()) + "/status";
   while (!process.ended()) {
@@ -39,14 +38,14 @@ TEST_CASE("xgrad: sizes of one") {
   const TinyFolder folder;
   write_bytes(folder / "same", std::string(200, 'a'));
   const std::vector<Arguments> smallest = {
-      {"--max-iters", "0"},
-      {"--max-iters", "1"},
-      {"--block-size", "1"},
-      {"--batch-size", "1"},
-      {"--data", "same"},
-      {"--n-embd", "1", "--n-head", "1"},
-      {"--data", "same", "--block-size", "1", "--batch-size", "1", "--n-embd", "1", "--n-head", "1",
-       "--dropout", "0.5", "--max-iters", "3", "--eval-iters", "1", "--eval-interval", "1"},
+      {"--max-iters 0"},
+      {"--max-iters 1"},
+      {"--block-size 1"},
+      {"--batch-size 1"},
+      {"--data same"},
+      {"--n-embd 1 --n-head 1"},
+      {"--data same --block-size 1 --batch-size 1 --n-embd 1 --n-head 1 --dropout 0.5 --max-iters "
+       "3 --eval-iters 1 --eval-interval 1"},
   };
   for (std::size_t i = 0; i < smallest.size(); ++i) {
     const std::string out = "run" + std::to_string(i);
@@ -59,7 +58,7 @@ TEST_CASE("xgrad: sizes of one") {
     CHECK(text.size() == 502);  // the first one, 500 characters, a newline
   }
   // The loss of a vocabulary of one.
-  CHECK_THAT(run_well(folder, {"eval", "--checkpoint", "run6/checkpoint.safetensors"}).out,
+  CHECK_THAT(run_well(folder, "eval --checkpoint run6/checkpoint.safetensors").out,
              StartsWith("val_loss 0"));
 }
 
@@ -81,25 +80,25 @@ TEST_CASE("xgrad: the schedule follows --max-iters") {
   };
   const std::vector<std::pair<Arguments, std::vector<double>>> cases = {
       {{}, {100, 2000, 1e-4}},  // presets are as they were
-      {{"--preset", "baby"}, {100, 5000, 1e-4}},
-      {{"--preset", "micro"}, {0, 1000, 1e-3}},
-      {{"--max-iters", "60"}, {3, 60, 1e-4}},
-      {{"--max-iters", "5000"}, {100, 5000, 1e-4}},
-      {{"--max-iters", "0"}, {0, 0, 1e-4}},
-      {{"--max-iters", "60", "--warmup-iters", "7"}, {7, 60, 1e-4}},
-      {{"--max-iters", "60", "--lr-decay-iters", "2000"}, {3, 2000, 1e-4}},
-      {{"--lr-decay-iters", "50"}, {50, 50, 1e-4}},
-      {{"--learning-rate", "0.003"}, {100, 2000, 3e-4}},
-      {{"--learning-rate", "3e-308"}, {100, 2000, 3e-309}},
-      {{"--learning-rate", "3e-308", "--min-lr", "2e-309"}, {100, 2000, 2e-309}}};
+      {{"--preset baby"}, {100, 5000, 1e-4}},
+      {{"--preset micro"}, {0, 1000, 1e-3}},
+      {{"--max-iters 60"}, {3, 60, 1e-4}},
+      {{"--max-iters 5000"}, {100, 5000, 1e-4}},
+      {{"--max-iters 0"}, {0, 0, 1e-4}},
+      {{"--max-iters 60 --warmup-iters 7"}, {7, 60, 1e-4}},
+      {{"--max-iters 60 --lr-decay-iters 2000"}, {3, 2000, 1e-4}},
+      {{"--lr-decay-iters 50"}, {50, 50, 1e-4}},
+      {{"--learning-rate 0.003"}, {100, 2000, 3e-4}},
+      {{"--learning-rate 3e-308"}, {100, 2000, 3e-309}},
+      {{"--learning-rate 3e-308 --min-lr 2e-309"}, {100, 2000, 2e-309}}};
   for (const auto& [more, expected] : cases) {
     CAPTURE(more);
     CHECK(recipe(more) == expected);
   }
-  check_contains(run_well(folder, tiny_train({"--out", "run"})).err,
+  check_contains(run_well(folder, tiny_train("--out run")).err,
                  {"\nRate:  from 0.003333 to 0.01 at step 2, and 0.001015 at the last; lowest "
                   "0.001015.\n"});
-  check_contains(run_well(folder, tiny_train({"--out", "warm", "--max-iters", "2"})).err,
+  check_contains(run_well(folder, tiny_train("--out warm --max-iters 2")).err,
                  {"\nRate:  from 0.003333 to 0.006667 at step 1, and 0.006667 at the last; lowest "
                   "0.003333.\n"});
 }
@@ -108,7 +107,7 @@ TEST_CASE("xgrad: more threads than are of use, and a batch that takes minutes")
   const TinyFolder folder;
   const std::size_t most = 4 * xgrad::num_processors();
   const std::string used = fmt::format(": {} threads are used, four for each of the ", most);
-  const Result threads = run(folder, tiny_train({"--dry-run", "--threads", "1024"}));
+  const Result threads = run(folder, tiny_train("--dry-run --threads 1024"));
   CHECK(threads.code == 0);
   check_contains(threads.err, {"xgrad: --threads 1024" + used});
   check_contains(threads.out, {fmt::format(" on {} threads, seed", most)});
@@ -119,8 +118,7 @@ TEST_CASE("xgrad: more threads than are of use, and a batch that takes minutes")
     CHECK((said.find("OMP_NUM_THREADS") != said.npos) == (n[0] != '-'));
   }
   // A few blocks suffice to estimate the time of 65,536.
-  Process large(folder, tiny_train({"--dry-run", "--batch-size", "65536", "--n-embd", "128",
-                                    "--threads", "1"}));
+  Process large(folder, tiny_train("--dry-run --batch-size 65536 --n-embd 128 --threads 1"));
   wait_until([&] { return large.ended() || large.processor_time() > 20; });
   CHECK(large.ended());
   check_contains(large.wait().out, {"(65,536 blocks of 8)", "\nTime:  about "});
@@ -128,14 +126,14 @@ TEST_CASE("xgrad: more threads than are of use, and a batch that takes minutes")
 
 TEST_CASE("xgrad: all commands show the same checkpoint of a folder, and say which") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "run"}));
+  run_well(folder, tiny_train("--out run"));
   const std::string last = "run/checkpoint.safetensors, after 40 steps";
   for (const Arguments& command :
-       {Arguments{"eval"}, {"sample", "--tokens", "1"}, {"graph"}, {"export"}, {"explain"}}) {
+       {Arguments{"eval"}, {"sample --tokens 1"}, {"graph"}, {"export"}, {"explain"}}) {
     Arguments words = command;
     words.push_back("run");
     CHECK_THAT(run(folder, words).err, EndsWith("xgrad: " + last + "\n"));
   }
   std::filesystem::remove(folder / "run/checkpoint.safetensors");
-  CHECK_THAT(run(folder, {"eval", "run"}).err, ContainsSubstring("run/best.safetensors, after "));
+  CHECK_THAT(run(folder, "eval run").err, ContainsSubstring("run/best.safetensors, after "));
 }

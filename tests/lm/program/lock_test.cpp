@@ -6,8 +6,7 @@ namespace fs = std::filesystem;
 
 TEST_CASE("xgrad: one run at a time in a folder", "[resume]") {
   const TinyFolder folder;
-  const Arguments endless =
-      tiny_train({"--out", "run", "--max-iters", "1000000000", "--eval-interval", "100"});
+  const Arguments endless = tiny_train("--out run --max-iters 1000000000 --eval-interval 100");
   Process first(folder, endless);
   wait_until([&] { return fs::exists(folder / "run/checkpoint.safetensors"); });
   // Another working folder, so that their output goes to other files.

@@ -90,7 +90,7 @@ TEST_CASE("xgrad: adapters are trained and saved alone", "[lora]") {
     CHECK(lines_of(scored).at(0) == lines_of(trained.out).at(0));
 
     // Resumed in the middle, and repeated from its flags, to the bit.
-    run_well(folder, adapting(base, half, {"--max-iters", "3"}));
+    run_well(folder, adapting(base, half, "--max-iters 3"));
     check_refused(folder, {"train", "--resume", half, "--lora-rank", "2"}, 1,
                   {"--lora-rank 2 is given, but the run has 4"});
     run_well(folder, {"train", "--resume", half, "--max-iters", "6"});
@@ -129,7 +129,7 @@ TEST_CASE("xgrad: adapters are trained and saved alone", "[lora]") {
     }
 
     for (const Arguments& arguments :
-         {Arguments{"explain", "--prompt", "a cat"}, {"graph", "--prompt", "a cat"}})
+         {Arguments{"explain --prompt 'a cat'"}, {"graph --prompt 'a cat'"}})
       CHECK(run(folder, overridden(arguments, {"--checkpoint", whole, "--overwrite"})).code == 0);
     CHECK(run(folder, {"compare", whole, half}).code == 0);
     CHECK(read_bytes(folder / "run/best.safetensors") == best);
@@ -138,24 +138,23 @@ TEST_CASE("xgrad: adapters are trained and saved alone", "[lora]") {
 
 TEST_CASE("xgrad: adapters whose model is gone, and flags that do not do", "[lora]") {
   const BaseFolder folder;
-  run_well(folder, adapting("run", "ad", {"--max-iters", "3"}));
-  check_refused(folder, {"train", "--lora-rank", "2"}, 2, {"--lora-rank ", "--init-from names it"});
-  check_refused(folder, {"train", "--lora-rank", "2", "--resume", "auto", "--out", "new"}, 2,
-                {"--init-from names it"});
-  check_refused(folder, adapting("run", "no", {"--lora-rank", "0"}), 2, {"--lora-rank: '0'"});
-  check_refused(folder, adapting("run", "no", {"--lora-rank", "17"}), 1, {"rank is 17, above"});
-  check_refused(folder, adapting("ad", "no", {"--lora-rank", "2"}), 1,
+  run_well(folder, adapting("run", "ad", "--max-iters 3"));
+  check_refused(folder, "train --lora-rank 2", 2, {"--lora-rank ", "--init-from names it"});
+  check_refused(folder, "train --lora-rank 2 --resume auto --out new", 2, {"--init-from names it"});
+  check_refused(folder, adapting("run", "no", "--lora-rank 0"), 2, {"--lora-rank: '0'"});
+  check_refused(folder, adapting("run", "no", "--lora-rank 17"), 1, {"rank is 17, above"});
+  check_refused(folder, adapting("ad", "no", "--lora-rank 2"), 1,
                 {"--lora-rank 2 is given, but the model has 4"});
-  check_refused(folder, {"export", "--checkpoint", "ad", "--out", "run/checkpoint.safetensors"}, 1,
+  check_refused(folder, "export --checkpoint ad --out run/checkpoint.safetensors", 1,
                 {"is the same file as the input ", "run/checkpoint.safetensors: give it"});
   CHECK_FALSE(fs::exists(folder / "no"));
 
   const std::string adapters = read_bytes(folder / "ad/checkpoint.safetensors");
   const auto lost = [&](const std::string& why) {
-    for (const Arguments& arguments : {Arguments{"sample", "--checkpoint", "ad"},
-                                       {"eval", "--checkpoint", "ad"},
-                                       {"export", "--checkpoint", "ad", "--out", "no"},
-                                       {"train", "--resume", "ad", "--max-iters", "6"}})
+    for (const Arguments& arguments : {Arguments{"sample --checkpoint ad"},
+                                       {"eval --checkpoint ad"},
+                                       {"export --checkpoint ad --out no"},
+                                       {"train --resume ad --max-iters 6"}})
       check_refused(folder, arguments, 1,
                     {"ad/checkpoint.safetensors: holds adapters alone; their model must be in ",
                      "run/checkpoint.safetensors: put it there again, or a link to it\n", why});
@@ -164,7 +163,7 @@ TEST_CASE("xgrad: adapters whose model is gone, and flags that do not do", "[lor
   };
   fs::rename(folder / "run", folder / "moved");
   lost("cannot be opened");
-  run_well(folder, tiny_train({"--out", "run", "--seed", "2", "--max-iters", "2"}));
+  run_well(folder, tiny_train("--out run --seed 2 --max-iters 2"));
   lost("The model there has other weights.");
   fs::remove_all(folder / "run");
   fs::create_directory(folder / "run");
@@ -172,7 +171,7 @@ TEST_CASE("xgrad: adapters whose model is gone, and flags that do not do", "[lor
   lost("has adapters already");
   fs::remove_all(folder / "run");
   fs::create_directory_symlink(folder / "moved", folder / "run");
-  run_well(folder, {"train", "--resume", "ad", "--max-iters", "6"});
+  run_well(folder, "train --resume ad --max-iters 6");
 
   const auto changed = [&](const char* key, const Json& value, const std::string& says) {
     io::TensorFile file = io::load_safetensors(folder / "ad/checkpoint.safetensors");
@@ -180,7 +179,7 @@ TEST_CASE("xgrad: adapters whose model is gone, and flags that do not do", "[lor
     json["lora"][key] = value;
     file.metadata["user"] = json.dump();
     io::save_safetensors(folder / "changed.safetensors", file);
-    check_refused(folder, {"sample", "--checkpoint", "changed.safetensors"}, 1,
+    check_refused(folder, "sample --checkpoint changed.safetensors", 1,
                   {"changed.safetensors: ", says});
   };
   changed("base", 3, "the metadata's 'lora' names no 'base'");
@@ -195,7 +194,7 @@ TEST_CASE("xgrad: PEFT's folders of adapters", "[lora]") {
   for (const std::string base : {"run", "llama"}) {
     INFO(base);
     const std::string run_of = "ad-" + base, peft = "peft-" + base;
-    run_well(folder, adapting(base, run_of, {"--lora-alpha", "8"}));
+    run_well(folder, adapting(base, run_of, "--lora-alpha 8"));
     // The run's own files, or exported ones.
     CHECK(run(folder, {"export", run_of, "--adapters", "--out", peft}).out ==
           peft + ": adapter_config.json, adapter_model.safetensors\n");
@@ -204,7 +203,7 @@ TEST_CASE("xgrad: PEFT's folders of adapters", "[lora]") {
     CHECK(sampled(folder, peft) == sampled(folder, run_of));
     CHECK(sampled(folder, run_of + "/adapter_model.safetensors") == sampled(folder, run_of));
     const auto scored = [&](const Arguments& checkpoint) {
-      return run(folder, overridden({"eval", "--data", "text"}, checkpoint)).out;
+      return run(folder, overridden("eval --data text", checkpoint)).out;
     };
     CHECK(scored({peft}) == scored({run_of}));
     check_refused(folder, {"eval", peft}, 1, {peft, "adapters, whose text is unknown; --data"});
@@ -236,12 +235,11 @@ TEST_CASE("xgrad: PEFT's folders of adapters", "[lora]") {
       CHECK(Json::parse(read_bytes(folder / more + name)).at("lora_alpha") == 8);
     run_well(folder, {"train", "--resume", more, "--max-iters", "6"});
     const auto refused = [&](const Arguments& flags, const std::string& says) {
-      check_refused(folder, overridden(further, overridden({"--out", "no"}, flags)), 1, {says});
+      check_refused(folder, overridden(further, overridden("--out no", flags)), 1, {says});
     };
-    refused({"--lora-rank", "2"}, "--lora-rank 2 is given, but the model has 4");
-    refused({"--lora-alpha", "2"}, "--lora-alpha 2 is given, but the model has 8");
-    refused({"--lora-targets", "none"},
-            base == "run" ? "has c_attn,c_fc,c_proj" : "has down_proj,");
+    refused("--lora-rank 2", "--lora-rank 2 is given, but the model has 4");
+    refused("--lora-alpha 2", "--lora-alpha 2 is given, but the model has 8");
+    refused("--lora-targets none", base == "run" ? "has c_attn,c_fc,c_proj" : "has down_proj,");
 
     // The base elsewhere: a path relative to the folder or to its parent, or --base.
     const auto based = [&](const std::string& path) {
@@ -280,39 +278,39 @@ TEST_CASE("xgrad: PEFT's folders of adapters", "[lora]") {
 TEST_CASE("xgrad: --lora-targets, and flags of adapters that do not do", "[lora]") {
   const BaseFolder folder;
   const std::string file = "/adapter_model.safetensors";
-  run_well(folder, adapting("llama", "qv", {"--lora-targets", "q_proj,v_proj"}));
+  run_well(folder, adapting("llama", "qv", "--lora-targets q_proj,v_proj"));
   const auto saved = io::load_safetensors(folder / "qv" + file).tensors;
   CHECK(saved.size() == 4);
   CHECK(saved.contains("base_model.model.model.layers.0.self_attn.v_proj.lora_B.weight"));
   CHECK(Json::parse(read_bytes(folder / "qv/adapter_config.json")).at("target_modules") ==
         Json({"q_proj", "v_proj"}));
-  run_well(folder, adapting("run", "fc", {"--lora-targets", "mlp.c_proj"}));
+  run_well(folder, adapting("run", "fc", "--lora-targets mlp.c_proj"));
   CHECK(io::load_safetensors(folder / "fc" + file).tensors.size() == 2);
   const auto refused = [&](const Arguments& arguments, int code, const std::string& says) {
     check_refused(folder, arguments, code, {says});
     CHECK_FALSE(fs::exists(folder / "no"));
   };
-  refused(adapting("llama", "no", {"--lora-targets", "c_attn"}), 1,
+  refused(adapting("llama", "no", "--lora-targets c_attn"), 1,
           "no layer is called 'c_attn'; there are down_proj, gate_proj, ");
-  refused(adapting("run", "no", {"--lora-targets", ""}), 2, "--lora-targets names no layer");
+  refused(adapting("run", "no", "--lora-targets ''"), 2, "--lora-targets names no layer");
   for (const char* const flag : {"--lora-alpha", "--lora-targets", "--base"})
     refused({"train", "--init-from", "llama", "--data", "text", "--out", "no", flag, "1"},
             std::string(flag) == "--base" ? 1 : 2, flag);
-  refused({"export", "llama", "--adapters", "--out", "no"}, 1, "llama: has no adapters");
-  refused({"export", "qv", "--adapters"}, 2, "--adapters writes a folder: --out DIR/");
+  refused("export llama --adapters --out no", 1, "llama: has no adapters");
+  refused("export qv --adapters", 2, "--adapters writes a folder: --out DIR/");
   fs::create_directory(folder / "bin");
   write_bytes(folder / "bin/adapter_config.json", "{}");
   write_bytes(folder / "bin/adapter_model.bin", "PK");
-  refused({"sample", "bin"}, 1, "adapter_model.bin holds Python pickles");
+  refused("sample bin", 1, "adapter_model.bin holds Python pickles");
   refused(adapting("llama", "bin"), 1, "bin: the folder holds a run already (adapter_");
 
   // A head has adapters of its own, also if it is tied: the embedding stays as it is.
   for (const std::string base : {"run", "llama"}) {
     const std::string head = "head-" + base, half = "half-" + base;
-    const Arguments targets = {"--lora-targets", "lm_head"};
+    const Arguments targets = {"--lora-targets lm_head"};
     const Result trained = run_well(folder, adapting(base, head, targets));
     CHECK(io::load_safetensors(folder / head + file).tensors.size() == 2);
-    run_well(folder, adapting(base, half, overridden(targets, {"--max-iters", "3"})));
+    run_well(folder, adapting(base, half, overridden(targets, "--max-iters 3")));
     run_well(folder, {"train", "--resume", half, "--max-iters", "6"});
     CHECK(read_bytes(folder / half + "/checkpoint.safetensors") ==
           read_bytes(folder / head + "/checkpoint.safetensors"));
@@ -330,47 +328,47 @@ TEST_CASE("xgrad: --lora-targets, and flags of adapters that do not do", "[lora]
   // Adapters that cannot be saved end no run.
   fs::remove(folder / "qv" + file);
   fs::create_directories(folder / "qv" + file + "/in the way");
-  const Result blocked = run(folder, {"train", "--resume", "qv", "--max-iters", "9"});
+  const Result blocked = run(folder, "train --resume qv --max-iters 9");
   CHECK(blocked.code == 1);
   check_contains(blocked.err, {"qv/adapter_model.safetensors: ", "; training continues"});
   CHECK(io::load_checkpoint(folder / "qv/checkpoint.safetensors").step == 9);
   fs::remove_all(folder / "qv" + file);
-  run_well(folder, {"train", "--resume", "qv", "--max-iters", "10"});
+  run_well(folder, "train --resume qv --max-iters 10");
   CHECK(io::load_safetensors(folder / "qv" + file).tensors.size() == 4);
 }
 
 TEST_CASE("xgrad: a run of adapters that saved no checkpoint can begin again", "[lora]") {
   const BaseFolder folder;
-  const Arguments more = {"--save-interval", "1", "--eval-interval", "1000"};
+  const Arguments more = {"--save-interval 1 --eval-interval 1000"};
   const auto begin = [&](const std::string& out, const Arguments& last) {
     return overridden(adapting("llama", out, more), last);
   };
   const auto has = [&](const std::string& path) { return fs::exists(folder / path); };
   // A disk that is full after the adapters: a checkpoint has their optimizer's state, too.
-  run_well(folder, begin("whole", {"--max-iters", "2"}));
+  run_well(folder, begin("whole", "--max-iters 2"));
   const auto size = [&](const char* name) {
     return fs::file_size(folder / (std::string("whole/") + name));
   };
   const auto between = (size("adapter_model.safetensors") + size("checkpoint.safetensors")) / 2;
   const Result full =
-      Process(folder, begin("full", {"--max-iters", "2"}), limited(RLIMIT_FSIZE, between)).wait();
+      Process(folder, begin("full", "--max-iters 2"), limited(RLIMIT_FSIZE, between)).wait();
   CHECK(full.code == 1);
   check_contains(full.err, {"full/checkpoint.safetensors: ", "could not be saved and is lost"});
   CHECK_FALSE((has("full/adapter_config.json") || has("full/checkpoint.safetensors")));
-  run_well(folder, begin("full", {"--max-iters", "2", "--resume"}));
+  run_well(folder, begin("full", "--max-iters 2 --resume"));
   for (const char* const name : {"checkpoint.safetensors", "adapter_model.safetensors"})
     CHECK(read_bytes(folder / (std::string("full/") + name)) ==
           read_bytes(folder / (std::string("whole/") + name)));
   // Killed as soon as one of the first files is there.
   for (int i = 0; i < 5; ++i) {
     const std::string out = "killed" + std::to_string(i);
-    Process process(folder, begin(out, {"--max-iters", "100000"}));
+    Process process(folder, begin(out, "--max-iters 100000"));
     while (!process.ended() && !has(out + "/adapter_config.json") &&
            !has(out + "/adapter_model.safetensors") && !has(out + "/checkpoint.safetensors")) {
     }
     process.signal(SIGKILL);
     process.wait();
-    const Result next = run(folder, begin(out, {"--max-iters", "100", "--resume"}));
+    const Result next = run(folder, begin(out, "--max-iters 100 --resume"));
     INFO(next.err);
     CHECK(next.code == 0);
     CHECK(has(out + "/adapter_model.safetensors"));

@@ -1,5 +1,7 @@
 // The losses that a run measures, their texts, and losses that are not finite.
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
@@ -65,8 +67,8 @@ void spoil(const std::string& checkpoint) {
 
 TEST_CASE("xgrad: losses that are compared are estimates on the same batches", "[losses]") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "short"}));
-  run_well(folder, tiny_train({"--out", "long", "--max-iters", "60"}));
+  run_well(folder, tiny_train("--out short"));
+  run_well(folder, tiny_train("--out long --max-iters 60"));
   const std::vector<Json> shorter = metrics_of(folder / "short"),
                           longer = metrics_of(folder / "long");
   // The last step's loss is an ordinary step's.
@@ -99,7 +101,7 @@ TEST_CASE("xgrad: losses that are compared are estimates on the same batches", "
         Approx(loss_over(folder / "long/checkpoint.safetensors", tiny_text(), 29, true))
             .epsilon(1e-6));
   // So a run that is extended equals, to the byte, one that was long from the start.
-  run_well(folder, {"train", "--resume", "short", "--max-iters", "60"});
+  run_well(folder, "train --resume short --max-iters 60");
   for (const char* const name : {"/checkpoint.safetensors", "/best.safetensors"})
     CHECK((read_bytes(folder / ("short" + std::string(name))) ==
            read_bytes(folder / ("long" + std::string(name)))));
@@ -107,20 +109,20 @@ TEST_CASE("xgrad: losses that are compared are estimates on the same batches", "
 
 TEST_CASE("xgrad: compare and the report say which loss is which", "[losses]") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "a"}));
-  run_well(folder, tiny_train({"--out", "b", "--seed", "1"}));
-  run_well(folder, tiny_train({"--out", "c", "--eval-iters", "3"}));
-  const std::string alike = run_well(folder, {"compare", "a", "b"}).out;
+  run_well(folder, tiny_train("--out a"));
+  run_well(folder, tiny_train("--out b --seed 1"));
+  run_well(folder, tiny_train("--out c --eval-iters 3"));
+  const std::string alike = run_well(folder, "compare a b").out;
   check_contains(alike, {"best validation loss", "2 random batches", "final validation loss",
                          "all 29 blocks", "*"});
   // Losses over other batches are not comparable: none is the lowest.
-  const std::string other = run_well(folder, {"compare", "a", "c"}).out;
+  const std::string other = run_well(folder, "compare a c").out;
   check_contains(other, {"2 random batches", "3 random batches"});
   std::istringstream lines(other);
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("best validation loss"))
       CHECK(line.find('*') == std::string::npos);
-  run_well(folder, {"compare", "a", "b", "--out", "page.html"});
+  run_well(folder, "compare a b --out page.html");
   for (const char* const page : {"page.html", "a/report.html"})
     check_contains(read_bytes(folder / page), {"final validation"});
   check_contains(read_bytes(folder / "a/report.html"), {"2 random batches", "all 29 blocks"});
@@ -128,7 +130,7 @@ TEST_CASE("xgrad: compare and the report say which loss is which", "[losses]") {
 
 TEST_CASE("xgrad: a loss before the first step, of the weights that it begins with", "[losses]") {
   const TinyFolder folder;
-  const Result result = run_well(folder, tiny_train({"--out", "run", "--dropout", "0.2"}));
+  const Result result = run_well(folder, tiny_train("--out run --dropout 0.2"));
   // By the plain loop: the weights of the seed, and the estimate's own batches.
   xgrad::manual_seed(1337);
   const auto text = lm::decode_utf8(tiny_text(), "text");
@@ -148,7 +150,7 @@ TEST_CASE("xgrad: a loss before the first step, of the weights that it begins wi
   CHECK(rows[0].at("val_loss_before").get<double>() == Approx(expected).epsilon(1e-6));
   CHECK_FALSE(rows[1].contains("val_loss_before"));
   // A resumed run has no evaluation before its first step.
-  const Result more = run_well(folder, {"train", "--resume", "run", "--max-iters", "44"});
+  const Result more = run_well(folder, "train --resume run --max-iters 44");
   CHECK(more.err.find("before the first step") == std::string::npos);
 }
 
@@ -183,19 +185,19 @@ TEST_CASE("xgrad: documents that do not see each other", "[losses][documents]") 
   CHECK(loss == Approx(total).epsilon(1e-6));
   CHECK(loss != Approx(loss_over(folder / "run/checkpoint.safetensors", tiny_text(), 29, true))
                     .epsilon(1e-4));
-  CHECK(printed_after(run_well(folder, {"eval", "run"}).out, "val_loss ") == loss);
+  CHECK(printed_after(run_well(folder, "eval run").out, "val_loss ") == loss);
   CHECK(printed_after(run_well(folder, {"eval", "run", "--document-end", "\n"}).out, "val_loss ") !=
         loss);
   // Samples end with their document.
-  CHECK_THAT(run_well(folder, {"sample", "run", "--prompt", "g did n"}).out, EndsWith(".\n\n"));
+  CHECK_THAT(run_well(folder, "sample run --prompt 'g did n'").out, EndsWith(".\n\n"));
   // Resuming keeps it, by its flag or by its id.
-  run_well(folder, overridden(with_end, {"--out", "half", "--max-iters", "20"}));
-  run_well(folder, {"train", "--resume", "half", "--max-iters", "40"});
+  run_well(folder, overridden(with_end, "--out half --max-iters 20"));
+  run_well(folder, "train --resume half --max-iters 40");
   CHECK(read_bytes(folder / "half/checkpoint.safetensors") ==
         read_bytes(folder / "run/checkpoint.safetensors"));
   check_refused(folder, {"train", "--resume", "run", "--document-end", "\n"}, 1,
                 {"--document-end \n is given, but the run has .\n"});
-  run_well(folder, overridden(with_end, {"--out", "by id", "--document-end", "id:0"}));
+  run_well(folder, overridden(with_end, "--out 'by id' --document-end id:0"));
   run_well(folder, overridden(with_end, {"--out", "by text", "--document-end", "\n"}));
   CHECK(xgrad::io::load_checkpoint(folder / "by id/checkpoint.safetensors")
             .model.at(0)
@@ -218,7 +220,7 @@ TEST_CASE("xgrad: documents that do not see each other", "[losses][documents]") 
     check_refused(folder, overridden(with_end, {"--out", "none", "--document-end", end}), 1,
                   {fragment});
   CHECK_FALSE(std::filesystem::exists(folder / "none"));
-  check_refused(folder, {"eval", "run", "--document-end", "nod"}, 1,
+  check_refused(folder, "eval run --document-end nod", 1,
                 {"no document ends with --document-end 'nod'"});
   // Tokens depend on their neighbours: " not" is one here.
   check_refused(folder,
@@ -248,59 +250,57 @@ TEST_CASE("xgrad: a digit that ends documents, and no end", "[losses][documents]
   CHECK(documents("19") == std::ranges::count(train, letter[0]));
   CHECK(documents("0,\n") == documents("0"));
   // A number is an id of tokens.
-  const Arguments bpe = {"--tokens", "bpe", "--vocab-size", "257"};
+  const Arguments bpe = {"--tokens bpe --vocab-size 257"};
   CHECK(documents("83", bpe) == documents("id:83", bpe));
   CHECK(documents("") == 0);
-  check_contains(run_well(folder, tiny_train({"--dry-run", "--document-end", "19"})).out,
+  check_contains(run_well(folder, tiny_train("--dry-run --document-end 19")).out,
                  {"The id 19 ('" + letter + "') ends "});
-  std::string help = run_well(folder, {"train", "--help"}).out;
+  std::string help = run_well(folder, "train --help").out;
   std::ranges::replace(help, '\n', ' ');
   help.erase(
       std::unique(help.begin(), help.end(), [](char a, char b) { return a == b && a == ' '; }),
       help.end());
   check_contains(help, {"a text, or id:N (with byte pairs a number is always an id): positions"});
   // A sample ends with such a document, too.
-  run_well(folder, tiny_train({"--out", "by id", "--document-end", "id:0"}));
+  run_well(folder, tiny_train("--out 'by id' --document-end id:0"));
   run_well(folder, tiny_train({"--out", "by text", "--document-end", "\n"}));
-  const Arguments sample = {"sample", "by text", "--tokens", "200"};
+  const Arguments sample = {"sample 'by text' --tokens 200"};
   const std::string sampled = run_well(folder, sample).out;
   CHECK(sampled.size() < 200);
-  CHECK(run_well(folder, overridden({"sample", "by id"}, {"--tokens", "200"})).out == sampled);
+  CHECK(run_well(folder, overridden("sample 'by id'", "--tokens 200")).out == sampled);
   // No end is no end, also in eval of a run that has one.
   run_well(folder, tiny_train({"--out", "run", "--document-end", "\n"}));
-  run_well(folder, {"export", "run"});
-  const std::string whole =
-      run_well(folder, {"eval", "run", "--data", "text", "--document-end", ""}).out;
-  CHECK(whole == run_well(folder, {"eval", "model.safetensors", "--data", "text"}).out);
-  CHECK(whole != run_well(folder, {"eval", "run", "--data", "text"}).out);
+  run_well(folder, "export run");
+  const std::string whole = run_well(folder, "eval run --data text --document-end ''").out;
+  CHECK(whole == run_well(folder, "eval model.safetensors --data text").out);
+  CHECK(whole != run_well(folder, "eval run --data text").out);
 }
 
 TEST_CASE("xgrad: the last validation is bounded and named", "[losses]") {
   const TinyFolder folder;
-  const Result all = run_well(folder, tiny_train({"--out", "run"}));
+  const Result all = run_well(folder, tiny_train("--out run"));
   check_contains(all.out, {"ll 29 blocks"});
   CHECK(printed_after(all.out, "val_loss ") ==
-        printed_after(run_well(folder, {"eval", "--checkpoint", "run"}).out, "val_loss "));
+        printed_after(run_well(folder, "eval --checkpoint run").out, "val_loss "));
   std::string text;
   while (text.size() < 21'500)
     text += tiny_text();
   write_bytes(folder / "large", text.substr(0, 21'500));
   const Result result =
-      run_well(folder, tiny_train({"--data", "large", "--block-size", "1", "--out", "large run"}));
+      run_well(folder, tiny_train("--data large --block-size 1 --out 'large run'"));
   check_contains(result.err, {"\nvalidation over the first 2,048 of 2,149 blocks"});
   check_contains(result.out, {"first 2,048 of 2,149 blocks", "eval takes all"});
   const Json last = metrics_of(folder / "large run").back();
   CHECK(last.at("final_val_loss_over") == "the first 2,048 of 2,149 blocks");
   CHECK(last.at("final_val_loss").get<double>() == printed_after(result.out, "val_loss "));
   CHECK(last.at("final_val_loss").get<double>() !=
-        printed_after(run_well(folder, {"eval", "--checkpoint", "large run"}).out, "val_loss "));
+        printed_after(run_well(folder, "eval --checkpoint 'large run'").out, "val_loss "));
 }
 
 TEST_CASE("xgrad: eval scores all of a text, or the part that is asked for", "[losses]") {
   const TrainedFolder folder;
   const auto eval = [&](const Arguments& more) {
-    Arguments all = {"eval", "--checkpoint", folder.checkpoint};
-    all = overridden(all, more);
+    const Arguments all = overridden({"eval --checkpoint " + folder.checkpoint}, more);
     const Result result = run(folder, all);
     INFO(result.err);
     CHECK(result.code == 0);
@@ -311,20 +311,20 @@ TEST_CASE("xgrad: eval scores all of a text, or the part that is asked for", "[l
   // By default the text of the training: its validation split.
   const std::string usual = eval({});
   check_contains(usual, {"val_loss ", "all 29 blocks", "the validation split of"});
-  CHECK(eval({"--split", "val"}) == usual);
-  const std::string train = eval({"--split", "train"});
+  CHECK(eval("--split val") == usual);
+  const std::string train = eval("--split train");
   check_contains(train, {"train_loss ", "all 263 blocks", "the training split of"});
   CHECK(printed_after(train, "loss ") == Approx(loss_over(file, text, 263)).epsilon(1e-6));
   // A named file: all of it.
-  const std::string all = eval({"--data", "text"});
+  const std::string all = eval("--data text");
   check_contains(all, {"loss ", "all 292 blocks of text"});
   CHECK(all.find("val_loss") == std::string::npos);
   CHECK(printed_after(all, "loss ") == Approx(loss_over(file, text, 292)).epsilon(1e-6));
-  CHECK(eval({"--split", "all"}).substr(0, 20) == all.substr(0, 20));
-  CHECK(eval({"--data", "text", "--split", "val"}).substr(0, 20) == usual.substr(0, 20));
+  CHECK(eval("--split all").substr(0, 20) == all.substr(0, 20));
+  CHECK(eval("--data text --split val").substr(0, 20) == usual.substr(0, 20));
   // The scored part must be long enough, not the whole text.
   write_bytes(folder / "nine", "the cat\nt");
-  check_contains(eval({"--data", "nine"}), {"loss ", "the only block of nine"});
+  check_contains(eval("--data nine"), {"loss ", "the only block of nine"});
   check_refused(folder,
                 {"eval", "--checkpoint", folder.checkpoint, "--data", "nine", "--split", "val"}, 1,
                 {"nine: ", "too few for --block-size 8"});
@@ -335,7 +335,7 @@ TEST_CASE("xgrad: eval scores all of a text, or the part that is asked for", "[l
 TEST_CASE("xgrad: a loss that is not a number is no result", "[losses]") {
   const TrainedFolder folder;
   spoil(folder / folder.checkpoint);
-  const Result result = run(folder, {"eval", "--checkpoint", folder.checkpoint});
+  const Result result = run(folder, "eval --checkpoint " + folder.checkpoint);
   INFO(result.out << result.err);
   CHECK(result.code == 3);
   CHECK(result.out == "");
@@ -352,31 +352,47 @@ TEST_CASE("xgrad: a loss that is not a number is no result", "[losses]") {
   CHECK_FALSE(std::filesystem::exists(folder / "new"));
 }
 
-TEST_CASE("xgrad: the last good checkpoint is good", "[losses]") {
+TEST_CASE("xgrad: a loss that is not a number ends the run, whose last good checkpoint is good",
+          "[losses]") {
   const TinyFolder folder;
   // The weights grow 99 times in a step, and the loss is finite up to some moment.
-  for (const char* const interval : {"1", "2", "3"}) {
-    const std::string out = "run" + std::string(interval);
-    const Result result =
-        run(folder,
-            tiny_train({"--out", out, "--learning-rate", "10", "--min-lr", "10", "--weight-decay",
-                        "10", "--warmup-iters", "0", "--grad-clip", "0", "--max-iters", "1000",
-                        "--eval-interval", "1000", "--save-interval", interval}));
+  const auto wild = [&](const std::string& out, const std::string& more) {
+    Result result =
+        run(folder, tiny_train("--learning-rate 10 --min-lr 10 --weight-decay 10 --warmup-iters 0 "
+                               "--grad-clip 0 --max-iters 1000 --out " +
+                               out + more));
     INFO(result.out << result.err);
     CHECK(result.code == 3);
-    const std::string path = out + "/checkpoint.safetensors";
+    return result.err;
+  };
+  for (const std::string interval : {"1", "2", "3", "5"}) {
+    const std::string out = "run" + interval, path = out + "/checkpoint.safetensors";
+    const std::string said =
+        wild(out, interval == "5" ? " --eval-interval 5 --dropout 0.1"
+                                  : " --eval-interval 1000 --save-interval " + interval);
+    // The op is named, with its layer and its values.
+    const std::size_t steps = metrics_of(folder / out).size();
     const auto checkpoint = xgrad::io::load_checkpoint(folder / path);
-    check_contains(result.err, {"The last good checkpoint, after " +
-                                std::to_string(checkpoint.step) + " steps, is " + path});
+    check_contains(
+        said,
+        {"anomaly in the ", " of op ", ", in ", "  input 0: (", fmt::format("step {}: ", steps),
+         fmt::format("The last good checkpoint, after {} steps, is {}", checkpoint.step, path)});
+    CHECK((checkpoint.step % std::stoul(interval) == 0 && checkpoint.step > 0));
+    CHECK(checkpoint.step <= steps);
     for (const auto& [name, tensor] : checkpoint.model)
       CHECK(xgrad::all(xgrad::isfinite(tensor)));
-    CHECK(run_well(folder, {"eval", "--checkpoint", path}).out.find("nan") == std::string::npos);
+    CHECK(run_well(folder, "eval --checkpoint " + path).out.find("nan") == std::string::npos);
+    CHECK_THAT(read_bytes(folder / out + "/report.html"), ContainsSubstring("of 1,000"));
   }
+  // Broken before there is a checkpoint.
+  check_contains(wild("none", " --eval-interval 1000"),
+                 {"training stops before this step's update", "There is no checkpoint yet."});
+  CHECK_FALSE(std::filesystem::exists(folder / "none/checkpoint.safetensors"));
   // A checkpoint with a value that is not finite is not resumed.
-  run_well(folder, tiny_train({"--out", "run"}));
+  run_well(folder, tiny_train("--out run"));
   xgrad::io::TensorFile file = xgrad::io::load_safetensors(folder / "run/checkpoint.safetensors");
   file.tensors["transformer.ln_f.weight"] = xgrad::full({16}, std::nanf(""));
   xgrad::io::save_safetensors(folder / "run/checkpoint.safetensors", file);
-  check_refused(folder, {"train", "--resume", "run", "--max-iters", "50"}, 1,
+  check_refused(folder, "train --resume run --max-iters 50", 1,
                 {"16 of the 16 values of transformer.ln_f.weight", "not finite"});
 }

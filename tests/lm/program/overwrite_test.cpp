@@ -9,8 +9,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Arguments and_also(Arguments arguments, const Arguments& more) {
-  arguments = overridden(arguments, more);
-  return arguments;
+  return overridden(arguments, more);
 }
 
 }  // namespace
@@ -18,15 +17,15 @@ Arguments and_also(Arguments arguments, const Arguments& more) {
 TEST_CASE("xgrad: a file that is there is not replaced without --overwrite", "[files]") {
   const TrainedFolder folder;
   const std::vector<std::pair<Arguments, std::string>> commands = {
-      {{"export", "--checkpoint", folder.checkpoint}, "model.safetensors"},
+      {{"export --checkpoint " + folder.checkpoint}, "model.safetensors"},
       {{"export", "--checkpoint", folder.checkpoint, "--out", "mine.safetensors"},
        "mine.safetensors"},
-      {{"explain", "--checkpoint", folder.checkpoint}, "explain.html"},
-      {{"graph", "--checkpoint", folder.checkpoint}, "graph.html"},
+      {{"explain --checkpoint " + folder.checkpoint}, "explain.html"},
+      {{"graph --checkpoint " + folder.checkpoint}, "graph.html"},
       {{"graph", "--checkpoint", folder.checkpoint, "--format", "dot", "--out", "a.dot"}, "a.dot"},
       {{"graph", "--checkpoint", folder.checkpoint, "--format", "text", "--out", "a.txt"}, "a.txt"},
-      {{"compare", "run", "--out", "a.html"}, "a.html"},
-      {{"report", "run"}, "run/report.html"}};
+      {{"compare run --out a.html"}, "a.html"},
+      {{"report run"}, "run/report.html"}};
   for (const auto& [command, file] : commands) {
     CAPTURE(command);
     write_bytes(folder / file, "somebody's own");
@@ -40,7 +39,7 @@ TEST_CASE("xgrad: a file that is there is not replaced without --overwrite", "[f
     check_refused(folder, {"export", "--checkpoint", "state", "--out", link}, 1,
                   {std::string(link) + ": exists already"});
   fs::remove_all(folder / "run");
-  run_well(folder, tiny_train({"--out", "run"}));
+  run_well(folder, tiny_train("--out run"));
   for (const auto& [command, file] : commands) {
     CAPTURE(command);
     CHECK(run(folder, and_also(command, {"--overwrite"})).code == 0);
@@ -48,7 +47,7 @@ TEST_CASE("xgrad: a file that is there is not replaced without --overwrite", "[f
   }
   // A command that fails has not replaced any file.
   const std::string before = read_bytes(folder / "a.html");
-  check_refused(folder, {"compare", "none", "--out", "a.html", "--overwrite"}, 1, {"none"});
+  check_refused(folder, "compare none --out a.html --overwrite", 1, {"none"});
   CHECK((read_bytes(folder / "a.html") == before));
 }
 
@@ -65,12 +64,11 @@ TEST_CASE("xgrad: inputs are not overwritten under any name", "[files]") {
     CHECK((read_bytes(folder / input) == before));
   };
   // (tests of export, compare, adapters and --config check theirs)
-  const Arguments page = {"explain", "--checkpoint", "run", "--data", "text", "--out", "a.html"};
+  const Arguments page = {"explain --checkpoint run --data text --out a.html"};
   refused(page, "run/checkpoint.safetensors", "a.html");
   refused(page, "text", "a.html");
-  refused({"graph", "--checkpoint", "run", "--out", "a.html"}, "run/checkpoint.safetensors",
-          "a.html");
-  refused({"report", "run"}, "run/metrics.jsonl", "run/report.html");
+  refused("graph --checkpoint run --out a.html", "run/checkpoint.safetensors", "a.html");
+  refused("report run", "run/metrics.jsonl", "run/report.html");
 }
 
 TEST_CASE("xgrad: no command but train writes a file of a run", "[files]") {
@@ -120,14 +118,14 @@ TEST_CASE("xgrad: a run writes into its own folder only", "[files]") {
   const std::vector<std::string> names = {
       "checkpoint.safetensors", "best.safetensors", "config.json", "environment.json",
       "metrics.jsonl",          "samples.jsonl",    "report.html", "trace.json"};
-  run_well(folder, tiny_train({"--out", "run"}));
+  run_well(folder, tiny_train("--out run"));
   write_bytes(folder / "elsewhere", "somebody's own");
   for (const std::string& name : names) {
     CAPTURE(name);
     fs::copy(folder / "run", folder / "other", fs::copy_options::recursive);
     fs::remove(folder / ("other/" + name));
     fs::create_symlink("../elsewhere", folder / ("other/" + name));
-    check_refused(folder, {"train", "--resume", "other/best.safetensors", "--max-iters", "50"}, 1,
+    check_refused(folder, "train --resume other/best.safetensors --max-iters 50", 1,
                   name == "best.safetensors"
                       ? std::vector<std::string>{"elsewhere"}
                       : std::vector<std::string>{"other/" + name + ": is a link"});
@@ -155,11 +153,11 @@ TEST_CASE("xgrad: a file with the name of a run's file is not overwritten", "[fi
                      tiny_train({"--out", "read", "--resume", flag, "read/samples.jsonl"}),
                      "read/samples.jsonl: is an input, and a run in read would overwrite it");
   // Rows are appended in place.
-  run_well(folder, tiny_train({"--out", "run"}));
+  run_well(folder, tiny_train("--out run"));
   fs::remove(folder / "run/samples.jsonl");
   write_bytes(folder / "other", text);
   fs::create_hard_link(folder / "other", folder / "run/samples.jsonl");
-  refused_and_kept("other", {"train", "--resume", "run", "--max-iters", "50"},
+  refused_and_kept("other", "train --resume run --max-iters 50",
                    "run/samples.jsonl: has another name as well (a hard link)");
 }
 
@@ -172,13 +170,12 @@ TEST_CASE("xgrad: an unreadable file does not count as empty or missing", "[file
     return all;
   };
   const auto before = contents("run");
-  const std::vector<Arguments> commands = {
-      {"train", "--resume", "copy", "--max-iters", "50"},
-      tiny_train({"--out", "copy", "--resume", "--max-iters", "50"}),
-      tiny_train({"--out", "copy"}),
-      {"report", "copy", "--overwrite"},
-      {"compare", "copy"},
-      {"eval", "--checkpoint", "copy"}};
+  const std::vector<Arguments> commands = {{"train --resume copy --max-iters 50"},
+                                           tiny_train("--out copy --resume --max-iters 50"),
+                                           tiny_train("--out copy"),
+                                           {"report copy --overwrite"},
+                                           {"compare copy"},
+                                           {"eval --checkpoint copy"}};
   for (const Arguments& command : commands) {
     int refused = 0;
     for (rlim_t files = 4; files < 10; ++files) {  // three are the standard streams
@@ -201,7 +198,7 @@ TEST_CASE("xgrad: an unreadable file does not count as empty or missing", "[file
   fs::copy(folder / "run", folder / "copy");
   fs::remove(folder / "copy/samples.jsonl");
   fs::create_symlink("samples.jsonl", folder / "copy/samples.jsonl");
-  check_refused(folder, {"report", "copy", "--overwrite"}, 1, {"samples.jsonl: cannot be opened"});
+  check_refused(folder, "report copy --overwrite", 1, {"samples.jsonl: cannot be opened"});
   fs::create_symlink("loop", folder / "loop");
-  check_refused(folder, {"train", "--data", "loop"}, 1, {"loop: cannot be opened: Too many"});
+  check_refused(folder, "train --data loop", 1, {"loop: cannot be opened: Too many"});
 }

@@ -56,10 +56,9 @@ Result ran(const TemporaryFolder& folder, const Arguments& arguments) {
 }
 
 Arguments tuned(const Arguments& more = {}) {
-  Arguments all = {"train", "--init-from",  "llama", "--data",          "text", "--out",
-                   "run",   "--block-size", "8",     "--max-iters",     "4",    "--batch-size",
-                   "2",     "--eval-iters", "2",     "--eval-interval", "2",    "--dropout",
-                   "0.1"};
+  Arguments all = {
+      "train --init-from llama --data text --out run --block-size 8 --max-iters 4 --batch-size 2 "
+      "--eval-iters 2 --eval-interval 2 --dropout 0.1"};
   return overridden(all, more);
 }
 
@@ -75,8 +74,8 @@ double value_after(const std::string& text, const std::string& words) {
 TEST_CASE("xgrad: a pretrained model writes, is measured and is shown", "[pretrained]") {
   const PretrainedFolder folder;
   const lm::GPT model = lm::load_pretrained(folder / "llama");
-  const Result written = ran(folder, {"sample", "--checkpoint", "llama", "--prompt", "the cat",
-                                      "--tokens", "200", "--temperature", "1", "--seed", "3"});
+  const Result written = ran(
+      folder, "sample --checkpoint llama --prompt 'the cat' --tokens 200 --temperature 1 --seed 3");
   CHECK(written.err == "xgrad: llama, a pretrained model\n");
   xgrad::Generator generator(3);
   const std::size_t n = folder.tokens.encode("the cat").size();
@@ -97,28 +96,26 @@ TEST_CASE("xgrad: a pretrained model writes, is measured and is shown", "[pretra
   write_bytes(folder / "few", few);
   const std::size_t m = folder.tokens.encode(few).size();
   REQUIRE(m < 32);
-  const Result scored = ran(folder, {"eval", "--checkpoint", "llama", "--data", "few"});
+  const Result scored = ran(folder, "eval --checkpoint llama --data few");
   CHECK(value_after(scored.out, "loss ") ==
         Approx(model.loss(folder.row(few, 0, m - 1), folder.row(few, 1, m)).item()).epsilon(1e-6));
   check_contains(scored.out, {fmt::format("Over the only block of few, {} tokens each.", m - 1)});
-  CHECK(ran(folder, {"eval", "llama/model.safetensors", "--data", "few"}).out == scored.out);
+  CHECK(ran(folder, "eval llama/model.safetensors --data few").out == scored.out);
   const std::size_t all = folder.tokens.encode(tiny_text()).size();
-  check_contains(ran(folder, {"eval", "--checkpoint", "llama", "--data", "text"}).out,
+  check_contains(ran(folder, "eval --checkpoint llama --data text").out,
                  {fmt::format("Over all {} blocks of text, 32 tokens each.", (all - 1) / 32)});
-  check_contains(
-      ran(folder, {"eval", "--checkpoint", "llama", "--data", "text", "--block-size", "8"}).out,
-      {fmt::format("Over all {} blocks of text, 8 tokens each.", (all - 1) / 8)});
-  check_refused(folder, {"eval", "--checkpoint", "llama", "--data", "text", "--block-size", "33"},
-                1, {"--block-size 33 is given, but the model has 32"});
+  check_contains(ran(folder, "eval --checkpoint llama --data text --block-size 8").out,
+                 {fmt::format("Over all {} blocks of text, 8 tokens each.", (all - 1) / 8)});
+  check_refused(folder, "eval --checkpoint llama --data text --block-size 33", 1,
+                {"--block-size 33 is given, but the model has 32"});
 
-  check_contains(ran(folder, {"explain", "--checkpoint", "llama", "--prompt", "the cat"}).out,
+  check_contains(ran(folder, "explain --checkpoint llama --prompt 'the cat'").out,
                  {"explain.html: ", " tokens\n"});
   check_contains(read_bytes(folder / "explain.html"), {"2 layers, 4 heads each, on the prompt"});
-  check_contains(
-      ran(folder, {"graph", "--checkpoint", "llama", "--format", "text", "--prompt", "a cat"}).out,
-      {"The loss on \"a|", "transformer.wte.weight"});
-  for (const Arguments& arguments : {Arguments{"eval"}, {"explain", "--overwrite"}})
-    check_refused(folder, overridden(arguments, {"--checkpoint", "llama"}), 1,
+  check_contains(ran(folder, "graph --checkpoint llama --format text --prompt 'a cat'").out,
+                 {"The loss on \"a|", "transformer.wte.weight"});
+  for (const Arguments& arguments : {Arguments{"eval"}, {"explain --overwrite"}})
+    check_refused(folder, overridden(arguments, "--checkpoint llama"), 1,
                   {"llama: a pretrained model, whose text is unknown; --data FILE"});
   // No file of it is overwritten.
   const std::string config = read_bytes(folder / "llama/config.json");
@@ -127,14 +124,13 @@ TEST_CASE("xgrad: a pretrained model writes, is measured and is shown", "[pretra
     check_refused(folder, {name, "--checkpoint", "llama", "--out", out, "--overwrite"}, 1,
                   {out + ": is the same file as the input " + out});
   }
-  check_refused(folder, {"export", "--checkpoint", "llama", "--out", "llama/", "--overwrite"}, 1,
+  check_refused(folder, "export --checkpoint llama --out llama/ --overwrite", 1,
                 {"is the same file as the input"});
-  check_refused(folder, tuned({"--out", "llama"}), 1, {"llama: is a pretrained model's folder"});
-  check_refused(folder, tuned({"--out", "llama", "--resume", "auto"}), 1,
+  check_refused(folder, tuned("--out llama"), 1, {"llama: is a pretrained model's folder"});
+  check_refused(folder, tuned("--out llama --resume auto"), 1,
                 {"llama: is a pretrained model's folder"});
   CHECK(read_bytes(folder / "llama/config.json") == config);
-  check_refused(folder, {"train", "--resume", "llama"}, 1,
-                {"llama: the folder holds no checkpoint"});
+  check_refused(folder, "train --resume llama", 1, {"llama: the folder holds no checkpoint"});
   // Folders of other formats.
   fs::create_directory(folder / "peft");
   write_bytes(folder / "peft/adapter_config.json", "{}");
@@ -145,9 +141,8 @@ TEST_CASE("xgrad: a pretrained model writes, is measured and is shown", "[pretra
   for (const auto& [given, says] : {std::pair("peft", "adapter_config.json: peft_type is missing"),
                                     {"x.gguf", "is a GGUF file"},
                                     {"pickles", "pytorch_model.bin holds Python pickles"}})
-    for (const Arguments& arguments : {Arguments{"sample", "--checkpoint"},
-                                       {"export", "--checkpoint"},
-                                       {"train", "--init-from"}}) {
+    for (const Arguments& arguments :
+         {Arguments{"sample --checkpoint"}, {"export --checkpoint"}, {"train --init-from"}}) {
       Arguments with_path = arguments;
       with_path.push_back(given);
       check_refused(folder, with_path, 1, {given, says});
@@ -169,23 +164,23 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
   CHECK(config.at("tokens") == "bpe");
   CHECK(config.at("vocab_size") == 288);
   // The whole model goes into the checkpoint, and training continues from there to the bit.
-  run_well(folder, tuned({"--out", "half", "--max-iters", "2", "--lr-decay-iters", "4"}));
-  run_well(folder, {"train", "--resume", "half", "--max-iters", "4"});
+  run_well(folder, tuned("--out half --max-iters 2 --lr-decay-iters 4"));
+  run_well(folder, "train --resume half --max-iters 4");
   CHECK(read_bytes(folder / "half/checkpoint.safetensors") ==
         read_bytes(folder / "run/checkpoint.safetensors"));
   CHECK(timeless_metrics_of(folder / "half").back() == timeless_metrics_of(folder / "run").back());
-  run_well(folder, {"train", "--config", "run/config.json", "--out", "again"});
+  run_well(folder, "train --config run/config.json --out again");
   CHECK(read_bytes(folder / "again/checkpoint.safetensors") ==
         read_bytes(folder / "run/checkpoint.safetensors"));
-  const std::string scored = run_well(folder, {"eval", "--checkpoint", "run"}).out;
+  const std::string scored = run_well(folder, "eval --checkpoint run").out;
   CHECK(lines_of(scored).at(0) == lines_of(trained.out).at(0));
-  run_well(folder, {"sample", "--checkpoint", "run", "--tokens", "50"});
-  ran(folder, {"explain", "--checkpoint", "run"});
-  ran(folder, {"graph", "--checkpoint", "run", "--prompt", "the cat"});
-  run_well(folder, tuned({"--init-from", "run", "--out", "more", "--block-size", "16"}));
+  run_well(folder, "sample --checkpoint run --tokens 50");
+  ran(folder, "explain --checkpoint run");
+  ran(folder, "graph --checkpoint run --prompt 'the cat'");
+  run_well(folder, tuned("--init-from run --out more --block-size 16"));
 
   // Back to its folder.
-  CHECK(ran(folder, {"export", "--checkpoint", "run", "--out", "tuned/"}).out ==
+  CHECK(ran(folder, "export --checkpoint run --out tuned/").out ==
         "tuned/: config.json, model.safetensors, tokenizer.json\n");
   CHECK(lm::read_tokenizer(folder / "tuned/tokenizer.json") == folder.tokens);
   const auto checkpoint = io::load_checkpoint(folder / "run/checkpoint.safetensors").model;
@@ -195,10 +190,10 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
     for (const auto& [other, y] : checkpoint)
       if (name == other)
         CHECK(allclose(x, y, 0, 0));
-  check_refused(folder, {"export", "--checkpoint", "run", "--out", "tuned/"}, 1,
+  check_refused(folder, "export --checkpoint run --out tuned/", 1,
                 {"tuned/config.json: ", "--overwrite"});
-  ran(folder, {"export", "--checkpoint", "run", "--out", "tuned/", "--overwrite"});
-  check_refused(folder, {"export", "--checkpoint", "run", "--out", "run/", "--overwrite"}, 1,
+  ran(folder, "export --checkpoint run --out tuned/ --overwrite");
+  check_refused(folder, "export --checkpoint run --out run/ --overwrite", 1,
                 {"config.json: is a file of the run"});
   // A run's own model is a GPT-2; biases that it lacks are zeros.
   for (const std::string bias : {"true", "false"}) {
@@ -217,11 +212,10 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
   const auto refused = [&](const Arguments& more, const std::string& says) {
     check_refused(folder, tuned(more), 1, {says});
   };
-  refused({"--n-layer", "3", "--out", "no"}, "--n-layer 3 is given, but the model has 2");
-  refused({"--n-embd", "32", "--out", "no"}, "--n-embd 32 is given, but the model has 16");
-  refused({"--block-size", "64", "--out", "no"}, "--block-size 64 is given, but the model has 32");
-  refused({"--tokens", "characters", "--out", "no"},
-          "--tokens characters is given, but the model has bpe");
+  refused("--n-layer 3 --out no", "--n-layer 3 is given, but the model has 2");
+  refused("--n-embd 32 --out no", "--n-embd 32 is given, but the model has 16");
+  refused("--block-size 64 --out no", "--block-size 64 is given, but the model has 32");
+  refused("--tokens characters --out no", "--tokens characters is given, but the model has bpe");
   CHECK_FALSE(fs::exists(folder / "no"));
 
   const auto changed = [&](const char* key, const Json& value, const std::string& says) {
@@ -230,9 +224,8 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
     json["model"][key] = value;
     file.metadata["user"] = json.dump();
     io::save_safetensors(folder / "changed", file);
-    for (const Arguments& arguments : {Arguments{"sample"}, {"graph", "--overwrite"}, {"export"}})
-      check_refused(folder, overridden(arguments, {"--checkpoint", "changed"}), 1,
-                    {"changed: ", says});
+    for (const Arguments& arguments : {Arguments{"sample"}, {"graph --overwrite"}, {"export"}})
+      check_refused(folder, overridden(arguments, "--checkpoint changed"), 1, {"changed: ", says});
   };
   changed("model_type", "bert", "'model': model_type is \"bert\"");
   changed("num_hidden_layers", 1000000, "its 'model' asks for more weights than it has");
@@ -262,7 +255,7 @@ TEST_CASE("xgrad: a pretrained Mistral and a Qwen3", "[pretrained]") {
         Approx(model.loss(folder.row(few, 0, m - 1), folder.row(few, 1, m)).item()).epsilon(1e-6));
     ran(folder, {"explain", "--checkpoint", name, "--prompt", few, "--overwrite"});
     // Checkpoints keep windows and norms, those of adapters too.
-    for (const Arguments& adapters : {Arguments{}, {"--lora-rank", "2"}}) {
+    for (const Arguments& adapters : {Arguments{}, {"--lora-rank 2"}}) {
       Arguments more = {"--init-from", name, "--block-size", "16"};
       more.insert(more.end(), adapters.begin(), adapters.end());
       const std::string run = "out-" + name + (adapters.empty() ? "" : "-adapters"),
@@ -294,17 +287,17 @@ TEST_CASE("xgrad: bytes that a tokenizer does not know", "[pretrained]") {
   *std::ranges::find(parts.tokens, "z") = "never";
   lm::write_tokenizer(folder / "llama/tokenizer.json", xgrad::lm::BytePairs(parts));
   write_bytes(folder / "zoo", tiny_text() + "zzz");
-  check_contains(ran(folder, {"eval", "--checkpoint", "llama", "--data", "zoo"}).err,
+  check_contains(ran(folder, "eval --checkpoint llama --data zoo").err,
                  {"the text: the vocabulary has no tokens for 3 of ", " bytes, which are dropped"});
-  check_contains(ran(folder, tuned({"--data", "zoo"})).err,
+  check_contains(ran(folder, tuned("--data zoo")).err,
                  {"the validation split: the vocabulary has no tokens for 3 of "});
-  check_contains(ran(folder, {"sample", "--checkpoint", "llama", "--prompt", "az"}).err,
+  check_contains(ran(folder, "sample --checkpoint llama --prompt az").err,
                  {"--prompt: the vocabulary has no tokens for 1 of 2 bytes"});
-  check_refused(folder, {"sample", "--checkpoint", "llama", "--prompt", "z"}, 1,
+  check_refused(folder, "sample --checkpoint llama --prompt z", 1,
                 {"--prompt: the vocabulary has tokens for none of it"});
-  check_refused(folder, tuned({"--out", "no", "--sample-prompt", "z"}), 1,
+  check_refused(folder, tuned("--out no --sample-prompt z"), 1,
                 {"--sample-prompt: the vocabulary has tokens for none of it"});
-  check_refused(folder, {"sample", "--checkpoint", "llama", "--stop", "az"}, 1,
+  check_refused(folder, "sample --checkpoint llama --stop az", 1,
                 {"--stop: the vocabulary has no tokens for some of it"});
 }
 
@@ -316,7 +309,7 @@ TEST_CASE("xgrad: a run's folder has its tokens", "[pretrained]") {
     const std::string run = kind, out = kind + "-folder", prompt = "\"\\\te\u0301\U0001F600\n";
     Arguments train = tiny_train({"--out", run, "--tokens", kind, "--block-size", "16"});
     if (kind == "bpe")
-      train = overridden(train, {"--vocab-size", "300"});
+      train = overridden(train, "--vocab-size 300");
     run_well(folder, train);
     run_well(folder, {"export", run, "--out", out});  // a name without an extension is a folder
     CHECK(Json::parse(read_bytes(folder / out + "/tokenizer_config.json")) ==
@@ -328,7 +321,7 @@ TEST_CASE("xgrad: a run's folder has its tokens", "[pretrained]") {
     const auto said = [&](const std::string& model, const Arguments& more) {
       return ran(folder, overridden({more[0], model}, {more.begin() + 1, more.end()})).out;
     };
-    const Arguments eval = {"eval", "--data", "text", "--block-size", "16"},
+    const Arguments eval = {"eval --data text --block-size 16"},
                     sample = {"sample", "--prompt", prompt, "--temperature", "0", "--tokens", "9"};
     CHECK(said(out, eval) == said(run, eval));
     CHECK(said(out, sample) == said(run, sample));
@@ -341,7 +334,7 @@ TEST_CASE("xgrad: a run's folder has its tokens", "[pretrained]") {
          {"/tokenizer.json", "/tokenizer_config.json", "/config.json", "/model.safetensors"})
       CHECK(read_bytes(folder / out + "-more" + file) == read_bytes(folder / out + file));
   }
-  check_refused(folder, {"sample", "characters-folder", "--prompt", "Q"}, 1,
+  check_refused(folder, "sample characters-folder --prompt Q", 1,
                 {"--prompt: the vocabulary of 32 characters ", "lacks 'Q' (U+0051); it knows "});
 }
 
@@ -353,12 +346,12 @@ TEST_CASE("xgrad: export writes safetensors and folders alone", "[pretrained]") 
     check_refused(folder, {"export", "run", "--out", out, "--adapters"}, 2, {"--out " + out});
     CHECK_FALSE(fs::exists(folder / out));
   }
-  check_refused(folder, {"export", "run", "--out", "a.safetensors", "--adapters"}, 2,
+  check_refused(folder, "export run --out a.safetensors --adapters", 2,
                 {"--adapters writes a folder: --out DIR/"});
-  run_well(folder, {"export", "run", "--out", "a.safetensors"});
+  run_well(folder, "export run --out a.safetensors");
   CHECK(fs::is_regular_file(folder / "a.safetensors"));
   fs::create_directory(folder / "v1.5");
-  run_well(folder, {"export", "run", "--out", "v1.5"});
+  run_well(folder, "export run --out v1.5");
   CHECK(fs::exists(folder / "v1.5/tokenizer.json"));
 }
 
@@ -373,13 +366,13 @@ TEST_CASE("xgrad: characters that a tokenizer makes <unk>", "[pretrained]") {
   for (int i = 0; i < 400; ++i)
     text += "\u4E2Da";
   write_bytes(folder / "unknown", text);
-  const Result scored = ran(folder, {"eval", "llama", "--data", "unknown", "--block-size", "32"});
+  const Result scored = ran(folder, "eval llama --data unknown --block-size 32");
   check_contains(scored.err, {"the text: the vocabulary has no tokens for 1,200 of 1,600 bytes, "
                               "which become <unk>\n"});
   // 25 blocks of 32, after the first id, which is the space's.
   CHECK(value_after(scored.out, ", ") ==
         Approx(value_after(scored.out, "loss ") * 800 / 1600 / std::log(2)).epsilon(1e-5));
-  check_contains(ran(folder, {"sample", "llama", "--prompt", "a."}).err,
+  check_contains(ran(folder, "sample llama --prompt a.").err,
                  {"--prompt: the vocabulary has no tokens for 1 of 2 bytes, which become <unk>"});
   for (const std::string end : {".", "a.", "\n"})
     check_refused(folder, {"eval", "llama", "--data", "unknown", "--document-end", end}, 1,
@@ -387,7 +380,7 @@ TEST_CASE("xgrad: characters that a tokenizer makes <unk>", "[pretrained]") {
   // The same of bytes that are dropped: the text has 4 for 2 ids that are scored.
   parts.characters->unk.reset();
   lm::write_tokenizer(folder / "llama/tokenizer.json", xgrad::lm::BytePairs(parts));
-  const Result dropped = ran(folder, {"eval", "llama", "--data", "unknown", "--block-size", "20"});
+  const Result dropped = ran(folder, "eval llama --data unknown --block-size 20");
   check_contains(dropped.err, {"1,200 of 1,600 bytes, which are dropped\n"});
   CHECK(value_after(dropped.out, ", ") ==
         Approx(value_after(dropped.out, "loss ") / 4 / std::log(2)).epsilon(1e-5));
@@ -408,19 +401,19 @@ TEST_CASE("xgrad: a tokenizer of Llama 2's kind", "[pretrained]") {
       ran(folder, {"sample", "llama", "--prompt", "the cat\u00E9", "--tokens", "30"}).out;
   CHECK_THAT(out, StartsWith("the cat\u00E9"));  // without the space that the tokenizer adds
   run_well(folder, tuned());
-  const std::string after = ran(folder, {"sample", "run", "--prompt", "the", "--tokens", "0"}).out;
+  const std::string after = ran(folder, "sample run --prompt the --tokens 0").out;
   CHECK(after == "the\n");
-  run_well(folder, {"export", "--checkpoint", "run", "--out", "out/"});
+  run_well(folder, "export --checkpoint run --out out/");
   CHECK(lm::read_tokenizer(folder / "out/tokenizer.json") == tokens);
 }
 
 TEST_CASE("xgrad: folders of pretrained models that do not do", "[pretrained]") {
   const PretrainedFolder folder;
   const auto refused = [&](const std::vector<std::string>& fragments) {
-    for (const Arguments& arguments : {Arguments{"sample", "--checkpoint", "llama"},
-                                       {"eval", "--checkpoint", "llama", "--data", "text"},
-                                       {"explain", "--checkpoint", "llama", "--prompt", "the"},
-                                       {"graph", "--checkpoint", "llama"},
+    for (const Arguments& arguments : {Arguments{"sample --checkpoint llama"},
+                                       {"eval --checkpoint llama --data text"},
+                                       {"explain --checkpoint llama --prompt the"},
+                                       {"graph --checkpoint llama"},
                                        tuned()})
       check_refused(folder, arguments, 1, fragments);
     CHECK_FALSE(fs::exists(folder / "run"));

@@ -109,7 +109,7 @@ TEST_CASE("xgrad: eval prints the loss that training ended with") {
   const TrainedFolder folder;
   const std::string trained = number_after(folder.trained.out, "val_loss ");
   CHECK(number_after(read_bytes(folder / "run/metrics.jsonl"), "\"final_val_loss\": ") == trained);
-  const Result same = run_well(folder, {"eval", "--checkpoint", folder.checkpoint});
+  const Result same = run_well(folder, "eval --checkpoint " + folder.checkpoint);
   CHECK_THAT(same.out, StartsWith("val_loss " + trained + " (perplexity "));
   CHECK(std::stod(number_after(same.out, "perplexity ")) ==
         Approx(std::exp(std::stod(trained))).epsilon(1e-5));
@@ -140,10 +140,9 @@ TEST_CASE("xgrad: eval prints the loss that training ended with") {
 
 TEST_CASE("xgrad: the learning rate falls to a tenth, unless told otherwise") {
   const TinyFolder folder;
-  const Arguments low = tiny_train({"--learning-rate", "5e-5", "--max-iters", "41"});
+  const Arguments low = tiny_train("--learning-rate 5e-5 --max-iters 41");
   const auto rates = [&](const Arguments& more) {
-    Arguments all = low;
-    all = overridden(all, more);
+    const Arguments all = overridden(low, more);
     run_well(folder, all);
     return column(metrics_of(all.back()), "lr");
   };
@@ -161,9 +160,9 @@ TEST_CASE("xgrad: the same seed gives the same numbers on any number of threads"
     run_well(folder, overridden(tiny_train({"--dropout", "0.2", "--out", out}), more));
     losses.insert(column(metrics_of(folder / out), "loss"));
   };
-  train("a", {"--threads", "1"});
-  train("b", {"--threads", "3"});
-  train("c", {"--seed", "7"});
+  train("a", "--threads 1");
+  train("b", "--threads 3");
+  train("c", "--seed 7");
   for (const char* const key : {"loss", "grad_norm"})
     CHECK(column(metrics_of(folder / "a"), key) == column(metrics_of(folder / "b"), key));
   CHECK(read_bytes(folder / "a/checkpoint.safetensors") ==
@@ -184,7 +183,7 @@ TEST_CASE("xgrad: where and in which language it runs changes nothing that it wr
       CHECK(result.code == 0);
       return result.out;
     };
-    words(tiny_train({"--out", "run", "--max-iters", "12"}));
+    words(tiny_train("--out run --max-iters 12"));
     const std::string checkpoint = "run/checkpoint.safetensors";
     std::string all = words({"eval", "--checkpoint", checkpoint}) +
                       words({"sample", "--checkpoint", checkpoint, "--tokens", "50"});
@@ -203,8 +202,8 @@ TEST_CASE("xgrad: where and in which language it runs changes nothing that it wr
 
 TEST_CASE("xgrad: evaluations leave the training as it is") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "often", "--dropout", "0.2", "--eval-interval", "1"}));
-  run_well(folder, tiny_train({"--out", "once", "--dropout", "0.2", "--eval-interval", "100"}));
+  run_well(folder, tiny_train("--out often --dropout 0.2 --eval-interval 1"));
+  run_well(folder, tiny_train("--out once --dropout 0.2 --eval-interval 100"));
   CHECK(column(metrics_of(folder / "often"), "loss") ==
         column(metrics_of(folder / "once"), "loss"));
   const auto often = xgrad::io::load_checkpoint(folder / "often/checkpoint.safetensors");
@@ -214,7 +213,7 @@ TEST_CASE("xgrad: evaluations leave the training as it is") {
 
 TEST_CASE("xgrad: the draws are those of the plain loop") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "run", "--dropout", "0.2", "--max-iters", "5"}));
+  run_well(folder, tiny_train("--out run --dropout 0.2 --max-iters 5"));
 
   xgrad::manual_seed(1337);
   const auto text = xgrad::lm::decode_utf8(tiny_text(), "text");
@@ -241,9 +240,9 @@ TEST_CASE("xgrad: the draws are those of the plain loop") {
 
 TEST_CASE("xgrad: gradient accumulation is a larger batch, drawn in order") {
   const TinyFolder folder;
-  const Arguments two = {"--out", "two", "--batch-size", "2", "--gradient-accumulation-steps", "2"};
+  const Arguments two = {"--out two --batch-size 2 --gradient-accumulation-steps 2"};
   run_well(folder, tiny_train(two));
-  run_well(folder, tiny_train({"--out", "one"}));
+  run_well(folder, tiny_train("--out one"));
   const std::vector<Json> a = metrics_of(folder / "two"), b = metrics_of(folder / "one");
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < 10; ++i) {
@@ -255,62 +254,24 @@ TEST_CASE("xgrad: gradient accumulation is a larger batch, drawn in order") {
 
 TEST_CASE("xgrad: a model with biases has them") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "run", "--max-iters", "0", "--bias"}));
+  run_well(folder, tiny_train("--out run --max-iters 0 --bias"));
   CHECK(xgrad::io::SafetensorsFile(folder / "run/checkpoint.safetensors")
             .contains("transformer.ln_f.bias"));
 }
 
 TEST_CASE("xgrad: without --out, runs are numbered") {
   const TinyFolder folder;
-  const Result first = run_well(folder, tiny_train({"--max-iters", "1"}));
+  const Result first = run_well(folder, tiny_train("--max-iters 1"));
   CHECK_THAT(first.err, ContainsSubstring("Run:   runs/000\n"));
   std::filesystem::create_directory(folder / "runs/007");
-  run_well(folder, tiny_train({"--max-iters", "1"}));
+  run_well(folder, tiny_train("--max-iters 1"));
   CHECK(std::filesystem::exists(folder / "runs/000/checkpoint.safetensors"));
   CHECK(std::filesystem::exists(folder / "runs/008/checkpoint.safetensors"));
 }
 
-TEST_CASE("xgrad: a loss that is not a number ends the run") {
-  const TinyFolder folder;
-  const Arguments wild = {"--out",          "run",  "--learning-rate", "10", "--min-lr",    "10",
-                          "--weight-decay", "10",   "--warmup-iters",  "0",  "--grad-clip", "0",
-                          "--max-iters",    "1000", "--eval-interval", "5",  "--dropout",   "0.1"};
-  const Result result = run(folder, tiny_train(wild));
-  INFO(result.out << result.err);
-  CHECK(result.code == 3);
-  // The op is named, with its layer and its values.
-  CHECK_THAT(result.err, ContainsSubstring("anomaly in the ") && ContainsSubstring(" of op ") &&
-                             ContainsSubstring(", in ") && ContainsSubstring("  input 0: ("));
-  // The checkpoint is from before that step, and is good.
-  const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
-  CHECK_THAT(result.err, ContainsSubstring("The last good checkpoint, after " +
-                                           std::to_string(checkpoint.step) + " steps, is run/"));
-  CHECK(checkpoint.step % 5 == 0);
-  CHECK(checkpoint.step > 0);
-  for (const auto& [name, tensor] : checkpoint.model)
-    CHECK(xgrad::all(xgrad::isfinite(tensor)));
-  const std::size_t steps = metrics_of(folder / "run").size();
-  CHECK_THAT(result.err, ContainsSubstring("step " + std::to_string(steps) + ": "));
-  CHECK(checkpoint.step <= steps);
-  CHECK_THAT(read_bytes(folder / "run/report.html"), ContainsSubstring("of 1,000"));
-}
-
-TEST_CASE("xgrad: broken before there is a checkpoint") {
-  const TinyFolder folder;
-  const Result result =
-      run(folder, tiny_train({"--out", "run", "--learning-rate", "10", "--min-lr", "10",
-                              "--weight-decay", "10", "--warmup-iters", "0", "--grad-clip", "0",
-                              "--max-iters", "1000", "--eval-interval", "1000"}));
-  INFO(result.out << result.err);
-  CHECK(result.code == 3);
-  CHECK_THAT(result.err, ContainsSubstring("training stops before this step's update") &&
-                             ContainsSubstring("There is no checkpoint yet."));
-  CHECK_FALSE(std::filesystem::exists(folder / "run/checkpoint.safetensors"));
-}
-
 TEST_CASE("xgrad: the embedded corpus comes with its entropy") {
   const TinyFolder folder;
-  Arguments arguments = tiny_train({"--out", "run", "--max-iters", "1"});
+  Arguments arguments = tiny_train("--out run --max-iters 1");
   arguments.erase(arguments.begin() + 1, arguments.begin() + 3);  // --data text
   const Result result = run_well(folder, arguments);
   CHECK(Json::parse(read_bytes(folder / "run/config.json")).at("data").is_null());
@@ -327,7 +288,7 @@ TEST_CASE("xgrad: the embedded corpus comes with its entropy") {
 
 TEST_CASE("xgrad: help names every flag of the recipe and its default") {
   const TemporaryFolder folder;
-  const std::string help = run_well(folder, {"train", "--help"}).out;
+  const std::string help = run_well(folder, "train --help").out;
   std::istringstream flags(
       "--data --out --preset --block-size --batch-size --n-layer --n-head --n-embd --dropout "
       "--bias --learning-rate --min-lr --warmup-iters --lr-decay-iters --max-iters "
@@ -347,8 +308,7 @@ TEST_CASE("xgrad: help names every flag of the recipe and its default") {
     const std::vector<std::string> lines = lines_of(text.substr(at + 14));
     CHECK(!lines.empty());
     for (const std::string& line : lines) {
-      std::istringstream stream(line);
-      Arguments words{std::istream_iterator<std::string>(stream), {}};
+      Arguments words(line);
       REQUIRE((words.size() > 1 && words[0] == "xgrad" && words[1] == name));
       words.erase(words.begin());
       CAPTURE(line);

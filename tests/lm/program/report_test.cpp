@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 
 TEST_CASE("xgrad: a run leaves its report, and one that is stopped", "[report]") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "run"}));
+  run_well(folder, tiny_train("--out run"));
   const std::string page = read_bytes(folder / "run/report.html");
   CHECK_THAT(page, ContainsSubstring("<title>Run run</title>") &&
                        ContainsSubstring("best validation loss") &&
@@ -18,11 +18,11 @@ TEST_CASE("xgrad: a run leaves its report, and one that is stopped", "[report]")
   CHECK(Json::parse(read_bytes(folder / "run/environment.json")).at("ranks") == 1);
   // The same from existing files.
   fs::remove(folder / "run/report.html");
-  const Result again = run_well(folder, {"report", "run"});
+  const Result again = run_well(folder, "report run");
   CHECK(again.out == "run/report.html\n");
   CHECK_THAT(read_bytes(folder / "run/report.html"), ContainsSubstring("<title>Run run</title>"));
 
-  Process process(folder, tiny_train({"--out", "stopped", "--max-iters", "1000000"}));
+  Process process(folder, tiny_train("--out stopped --max-iters 1000000"));
   wait_until([&] {
     return fs::exists(folder / "stopped/metrics.jsonl") && !metrics_of(folder / "stopped").empty();
   });
@@ -37,41 +37,39 @@ TEST_CASE("xgrad: a report that cannot be written costs nothing else", "[report]
   const TinyFolder folder;
   for (const char* const name : {"good", "run"})
     run_well(folder, tiny_train({"--out", name}));
-  run_well(folder, {"train", "--resume", "good", "--max-iters", "50"});
+  run_well(folder, "train --resume good --max-iters 50");
   fs::remove(folder / "run/report.html");
   fs::create_directories(folder / "run/report.html/in the way");
-  const Result result = run(folder, {"train", "--resume", "run", "--max-iters", "50"});
+  const Result result = run(folder, "train --resume run --max-iters 50");
   CHECK(result.code == 0);
   CHECK_THAT(result.err, ContainsSubstring(
                              "no report: run/report.html: cannot be written: not a regular file"));
   CHECK(read_bytes(folder / "run/checkpoint.safetensors") ==
         read_bytes(folder / "good/checkpoint.safetensors"));
-  check_refused(folder, {"report", "run", "--overwrite"}, 1,
+  check_refused(folder, "report run --overwrite", 1,
                 {"run/report.html: cannot be written: not a regular file"});
   // A link out of the folder is not followed.
   fs::remove(folder / "good/report.html");
   write_bytes(folder / "mine.html", "mine");
   fs::create_symlink("../mine.html", folder / "good/report.html");
-  check_refused(folder, {"report", "good", "--overwrite"}, 1,
-                {"good/report.html: is a symbolic link"});
+  check_refused(folder, "report good --overwrite", 1, {"good/report.html: is a symbolic link"});
   CHECK(read_bytes(folder / "mine.html") == "mine");
 }
 
 TEST_CASE("xgrad: runs are compared", "[report]") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "a/run"}));
-  run_well(folder, tiny_train({"--out", "b/run", "--learning-rate", "0.02", "--max-iters", "20"}));
-  const Result result = run_well(folder, {"compare", "a/run", "b/run", "--out", "both.html"});
+  run_well(folder, tiny_train("--out a/run"));
+  run_well(folder, tiny_train("--out b/run --learning-rate 0.02 --max-iters 20"));
+  const Result result = run_well(folder, "compare a/run b/run --out both.html");
   CHECK_THAT(result.out, ContainsSubstring(" a/run             b/run\n") &&
                              ContainsSubstring("learning_rate") && ContainsSubstring("0.02"));
   CHECK_THAT(read_bytes(folder / "both.html"), ContainsSubstring("2 runs compared"));
   check_refused(folder, {"compare"}, 2, {"RUN is needed: "});
   check_refused(folder, {"report"}, 2, {"RUN is needed: "});
-  check_refused(folder, {"compare", "a/run", "none"}, 1, {"none: cannot be opened"});
-  check_refused(folder, {"compare", "a/run", "--out", "x.txt"}, 1,
-                {"x.txt: a page's name ends in .html"});
-  check_refused(folder, {"report", "text"}, 1, {"text: line 1 is not a JSON object"});
-  check_refused(folder, {"report", "a"}, 1, {"a: the folder holds no metrics.jsonl; name a run"});
+  check_refused(folder, "compare a/run none", 1, {"none: cannot be opened"});
+  check_refused(folder, "compare a/run --out x.txt", 1, {"x.txt: a page's name ends in .html"});
+  check_refused(folder, "report text", 1, {"text: line 1 is not a JSON object"});
+  check_refused(folder, "report a", 1, {"a: the folder holds no metrics.jsonl; name a run"});
 }
 
 TEST_CASE("xgrad: runs on one text are compared, whatever its path", "[report]") {
@@ -112,7 +110,7 @@ TEST_CASE("xgrad: runs on one text are compared, whatever its path", "[report]")
 TEST_CASE("xgrad: a bad line of metrics.jsonl is skipped and reported", "[report]") {
   const TrainedFolder folder;
   const std::string path = folder / "run/metrics.jsonl", good = read_bytes(path);
-  const std::string columns = run_well(folder, {"compare", "run"}).out;
+  const std::string columns = run_well(folder, "compare run").out;
   const std::size_t third = good.find("{\"step\": 3,");
   REQUIRE(third != std::string::npos);
   const auto with = [&](const std::string& lines) {
@@ -122,8 +120,7 @@ TEST_CASE("xgrad: a bad line of metrics.jsonl is skipped and reported", "[report
   const std::string one =
       "xgrad: run/metrics.jsonl: line 4 is not" + is_none + ", and is skipped\n";
   with("{\"step\": 3, \"lo\n");
-  for (const Arguments& command :
-       {Arguments{"compare", "run"}, Arguments{"report", "run", "--overwrite"}}) {
+  for (const Arguments& command : {Arguments{"compare run"}, Arguments{"report run --overwrite"}}) {
     const Result result = run(folder, command);
     CHECK(result.code == 0);
     CHECK(result.err == one);
@@ -133,13 +130,13 @@ TEST_CASE("xgrad: a bad line of metrics.jsonl is skipped and reported", "[report
              ContainsSubstring("metrics.jsonl of run: line 4 is not a JSON object"));
   // Longer than any row, and one without a loss.
   with(std::string(3 << 20, 'x') + "\n{\"step\": 3}\n");
-  const Result two = run(folder, {"compare", "run"});
+  const Result two = run(folder, "compare run");
   CHECK(two.code == 0);
   CHECK(two.out == columns);
   CHECK(two.err == one.substr(0, one.size() - 1) + "; so are others, 2 in all\n");
   // A resumed run keeps them.
   with("nonsense\n");
-  const Result more = run(folder, {"train", "--resume", "run", "--max-iters", "50"});
+  const Result more = run(folder, "train --resume run --max-iters 50");
   INFO(more.err);
   CHECK(more.code == 0);
   CHECK(warnings_in(more.err) == one);

@@ -32,7 +32,31 @@ inline xgrad::lm::Characters characters_in(const xgrad::io::Checkpoint& checkpoi
 }
 
 using Json = nlohmann::json;
-using Arguments = std::vector<std::string>;
+
+/// The words of a command line.  A single string is split at blanks: "sample run --prompt 'the
+/// cat'".
+struct Arguments : std::vector<std::string> {
+  using std::vector<std::string>::vector;
+  Arguments() = default;
+  Arguments(const char* line) : Arguments(std::string(line)) {}
+  Arguments(const std::string& line) {
+    std::istringstream stream(line);
+    for (std::string word; stream >> std::ws && !stream.eof(); push_back(word)) {
+      if (stream.peek() != '\'') {
+        stream >> word;
+        continue;
+      }
+      stream.get();
+      std::getline(stream, word, '\'');
+    }
+  }
+  Arguments(std::initializer_list<std::string> words) {
+    if (words.size() == 1)
+      *this = Arguments(*words.begin());
+    else
+      assign(words);
+  }
+};
 
 struct Result {
   int code;
@@ -220,8 +244,8 @@ inline std::vector<Json> metrics_of(const std::string& folder) {
 /// The config.json of a run in `out`, which is killed once it has written that, and removed.
 /// `more` overrides the flags for a small text and small batches.
 inline std::string config_of(const TemporaryFolder& folder, const Arguments& more) {
-  const Arguments all = {"train", "--data",       "text", "--block-size", "8",  "--batch-size",
-                         "1",     "--eval-iters", "1",    "--out",        "out"};
+  const Arguments all = {
+      "train --data text --block-size 8 --batch-size 1 --eval-iters 1 --out out"};
   Process process(folder, overridden(all, more));
   wait_until(
       [&] { return process.ended() || std::filesystem::exists(folder / "out/config.json"); });
@@ -250,11 +274,10 @@ inline std::string tiny_text() {
 
 /// `train` on the tiny text with a tiny model, and these arguments.
 inline Arguments tiny_train(const Arguments& more = {}) {
-  Arguments all = {"train", "--data",          "text", "--block-size",     "8",  "--batch-size",
-                   "4",     "--n-layer",       "1",    "--n-head",         "2",  "--n-embd",
-                   "16",    "--max-iters",     "40",   "--lr-decay-iters", "40", "--warmup-iters",
-                   "2",     "--learning-rate", "0.01", "--eval-interval",  "10", "--eval-iters",
-                   "2"};
+  Arguments all = {
+      "train --data text --block-size 8 --batch-size 4 --n-layer 1 --n-head 2 --n-embd 16 "
+      "--max-iters 40 --lr-decay-iters 40 --warmup-iters 2 --learning-rate 0.01 --eval-interval 10 "
+      "--eval-iters 2"};
   return overridden(all, more);
 }
 
@@ -265,5 +288,5 @@ struct TinyFolder : TemporaryFolder {
 /// A folder with a trained model in `run`.
 struct TrainedFolder : TinyFolder {
   std::string checkpoint = "run/checkpoint.safetensors";
-  Result trained = run_well(*this, tiny_train({"--out", "run"}));
+  Result trained = run_well(*this, tiny_train("--out run"));
 };

@@ -14,9 +14,7 @@
 namespace {
 
 Arguments sampling(const Arguments& more) {
-  Arguments all = {"sample", "--checkpoint", "run/checkpoint.safetensors"};
-  all = overridden(all, more);
-  return all;
+  return overridden({"sample --checkpoint run/checkpoint.safetensors"}, more);
 }
 
 /// A run with this text on standard input.
@@ -39,7 +37,7 @@ std::string sampled(const TemporaryFolder& folder, const Arguments& more) {
 
 TEST_CASE("xgrad: prompts from files and standard input", "[sample]") {
   const TrainedFolder folder;
-  const Arguments few = {"--tokens", "30", "--seed", "5"};
+  const Arguments few = {"--tokens 30 --seed 5"};
   const auto with = [&](Arguments more) {
     more = overridden(more, few);
     return more;
@@ -50,8 +48,8 @@ TEST_CASE("xgrad: prompts from files and standard input", "[sample]") {
                                  "\xEF\xBB\xBF"
                                  "cat\r\nsat\r\n"}) {
     write_bytes(folder / "prompt", text);
-    CHECK(sampled(folder, with({"--file", "prompt"})) == expected);
-    CHECK(run_with(folder, text, sampling(with({"--file", "-"}))).out == expected);
+    CHECK(sampled(folder, with("--file prompt")) == expected);
+    CHECK(run_with(folder, text, sampling(with("--file -"))).out == expected);
   }
   for (const std::string text : {"cat\r\nsat", "cat\rsat",
                                  "\xEF\xBB\xBF"
@@ -63,7 +61,7 @@ TEST_CASE("xgrad: prompts from files and standard input", "[sample]") {
   CHECK(sampled(folder, to_other) == sampled(folder, to_line_end));
   const std::string begun = sampled(folder, few);
   CHECK_THAT(begun, StartsWith("\n"));
-  CHECK(sampled(folder, with({"--prompt", ""})) == begun);
+  CHECK(sampled(folder, with("--prompt ''")) == begun);
 
   // The model sees only the last characters of a prompt that is longer than a block.
   std::string longer = "on mat 0,\nthe dog did not.\nthe cat";
@@ -80,20 +78,19 @@ TEST_CASE("xgrad: prompts from files and standard input", "[sample]") {
                            const std::vector<std::string>& fragments) {
     check_refused(folder, sampling(more), code, fragments);
   };
-  refused({"--file", "none"}, 1, {"none: no such file"});
-  refused({"--file", "."}, 1, {".: is a directory, not a text"});
-  refused({"--file", "prompt", "--prompt", "x"}, 2, {"--prompt and --file are both prompts"});
-  refused({"--file", "empty"}, 1, {"empty: the file is empty"});
+  refused("--file none", 1, {"none: no such file"});
+  refused("--file .", 1, {".: is a directory, not a text"});
+  refused("--file prompt --prompt x", 2, {"--prompt and --file are both prompts"});
+  refused("--file empty", 1, {"empty: the file is empty"});
   write_bytes(folder / "prompt", "the Zo\xC3\xAB");
-  refused({"--file", "prompt"}, 1,
+  refused("--file prompt", 1,
           {"prompt: ", "lacks 'Z' (U+005A), 'ë' (U+00EB); it knows \\x0a ,.0123456"});
   write_bytes(folder / "prompt", "a\xFF");
-  refused({"--file", "prompt"}, 1, {"prompt: not UTF-8 at byte 1"});
-  refused({"--stop", "Z"}, 1, {"--stop: ", "lacks 'Z' (U+005A); it knows \\x0a ,."});
-  refused({"--top-p", "0"}, 2, {"--top-p: '0' is not a number from 1e-09 to 1"});
-  refused({"--min-p", "1.1"}, 2, {"--min-p: '1.1' is not a number from 0 to 1"});
-  const Result closed =
-      Process(folder, sampling({"--file", "-"}), [] { ::close(STDIN_FILENO); }).wait();
+  refused("--file prompt", 1, {"prompt: not UTF-8 at byte 1"});
+  refused("--stop Z", 1, {"--stop: ", "lacks 'Z' (U+005A); it knows \\x0a ,."});
+  refused("--top-p 0", 2, {"--top-p: '0' is not a number from 1e-09 to 1"});
+  refused("--min-p 1.1", 2, {"--min-p: '1.1' is not a number from 0 to 1"});
+  const Result closed = Process(folder, sampling("--file -"), [] { ::close(STDIN_FILENO); }).wait();
   CHECK(closed.code == 1);
   CHECK_THAT(closed.err, ContainsSubstring("/dev/stdin: is neither a file nor a pipe"));
 }
@@ -104,7 +101,7 @@ TEST_CASE("xgrad: several prompts at once are as each alone", "[sample]") {
   const std::vector<std::string> prompts = {"the d", "c", "on mat 3, the cat"};
   const std::string line = "---------------\n";
   std::string first, second;  // samples
-  Arguments all = {"sample", "run"};
+  Arguments all = {"sample run"};
   for (const std::string& prompt : prompts) {
     Arguments one = {"sample", "run", "--num-samples", "2", "--prompt", prompt};
     one.insert(one.end(), how.begin(), how.end());
@@ -121,13 +118,12 @@ TEST_CASE("xgrad: several prompts at once are as each alone", "[sample]") {
   CHECK(together.code == 0);
   CHECK(together.out == first + second);  // a prompt that has ended draws no more
   write_bytes(folder / "prompts", R"({"prompt": ["c", "the d"], "tokens": 2})");
-  check_contains(run(folder, {"sample", "run", "--config", "prompts"}).out, {line + "the d"});
+  check_contains(run(folder, "sample run --config prompts").out, {line + "the d"});
   write_bytes(folder / "list", R"({"stop": ["a", "b"]})");
-  check_refused(folder, {"sample", "run", "--config", "list"}, 2,
-                {"--stop has one value, not a list"});
+  check_refused(folder, "sample run --config list", 2, {"--stop has one value, not a list"});
   // One that cannot go on loses nothing of the others.
-  const Result failed = run(folder, {"sample", "run", "--prompt", "the dog", "--prompt", "c",
-                                     "--tokens", "60", "--no-repeat-ngram", "1"});
+  const Result failed =
+      run(folder, "sample run --prompt 'the dog' --prompt c --tokens 60 --no-repeat-ngram 1");
   CHECK(failed.code == 1);
   check_contains(failed.out, {"the dog", line + "c"});
   all.insert(all.end(), {"--prompt", "Q"});
@@ -136,7 +132,7 @@ TEST_CASE("xgrad: several prompts at once are as each alone", "[sample]") {
 
 TEST_CASE("xgrad: sampling ends at --stop", "[sample]") {
   const TrainedFolder folder;
-  const Arguments few = {"--tokens", "400", "--prompt", "the dog"};
+  const Arguments few = {"--tokens 400 --prompt 'the dog'"};
   const std::string whole = sampled(folder, few);
   const auto stopped = [&](const std::string& text) {
     Arguments more = few;
@@ -180,7 +176,7 @@ TEST_CASE("xgrad: --stop is a text, with its blanks and across tokens", "[sample
                  overridden({"sample", "base", "--prompt", prompt, "--tokens", "300"}, more))
           .out;
     };
-    const std::string whole = written({}), shown = written({"--special-tokens", "true"});
+    const std::string whole = written({}), shown = written("--special-tokens true");
     CHECK_THAT(whole, StartsWith(prompt) && !ContainsSubstring("<|eot|>"));
     REQUIRE(shown.find("<|eot|>") != shown.npos);
     for (std::size_t k = 5, i = 0; i < 6; ++i) {
@@ -196,8 +192,8 @@ TEST_CASE("xgrad: --stop is a text, with its blanks and across tokens", "[sample
     }
     // A special token ends it, too, and is printed on request alone.
     const std::string before = shown.substr(0, shown.find("<|eot|>"));
-    CHECK(written({"--stop", "<|eot|>"}) == before + "\n");
-    CHECK(written({"--stop", "<|eot|>", "--special-tokens", "true"}) == before + "<|eot|>\n");
+    CHECK(written("--stop <|eot|>") == before + "\n");
+    CHECK(written("--stop <|eot|> --special-tokens true") == before + "<|eot|>\n");
   }
 }
 
@@ -207,32 +203,31 @@ TEST_CASE("xgrad: filters and threads of sample", "[sample]") {
     more.insert(more.end(), {"--tokens", "60"});
     return sampled(folder, more);
   };
-  const std::string likeliest = sample({"--temperature", "0"});
-  CHECK(sample({"--top-p", "1e-9", "--seed", "1"}) == likeliest);
-  CHECK(sample({"--min-p", "1", "--seed", "2"}) == likeliest);
-  CHECK(sample({"--temperature", "1e-300"}) == likeliest);
-  CHECK(sample({"--top-k", "1", "--seed", "3"}) == likeliest);
-  const std::string drawn = sample({"--seed", "1"});
+  const std::string likeliest = sample("--temperature 0");
+  CHECK(sample("--top-p 1e-9 --seed 1") == likeliest);
+  CHECK(sample("--min-p 1 --seed 2") == likeliest);
+  CHECK(sample("--temperature 1e-300") == likeliest);
+  CHECK(sample("--top-k 1 --seed 3") == likeliest);
+  const std::string drawn = sample("--seed 1");
   CHECK(drawn.size() == 62);  // newline, 60 characters, newline
-  CHECK((drawn != likeliest && drawn != sample({"--seed", "2"})));
-  CHECK(drawn != sample({"--seed", "1", "--temperature", "50"}));
-  CHECK(sampled(folder, {"--prompt", "the cat", "--tokens", "0"}) == "the cat\n");
-  const std::string greedy = sample({"--temperature", "0", "--no-repeat-ngram", "2"});
+  CHECK((drawn != likeliest && drawn != sample("--seed 2")));
+  CHECK(drawn != sample("--seed 1 --temperature 50"));
+  CHECK(sampled(folder, "--prompt 'the cat' --tokens 0") == "the cat\n");
+  const std::string greedy = sample("--temperature 0 --no-repeat-ngram 2");
   std::set<std::string> pairs;
   for (std::size_t i = 0; i + 2 < greedy.size(); ++i)
     CHECK(pairs.insert(greedy.substr(i, 2)).second);
-  CHECK(sample({"--temperature", "0", "--repetition-penalty", "1.0"}) == likeliest);
-  const std::string few = sample({"--temperature", "0", "--repetition-penalty", "1000"});
+  CHECK(sample("--temperature 0 --repetition-penalty 1.0") == likeliest);
+  const std::string few = sample("--temperature 0 --repetition-penalty 1000");
   CHECK(std::set<char>(few.begin(), few.end()).size() >
         std::set<char>(likeliest.begin(), likeliest.end()).size());
-  check_refused(folder, {"sample", "--checkpoint", "run", "--no-repeat-ngram", "1"}, 1,
+  check_refused(folder, "sample --checkpoint run --no-repeat-ngram 1", 1,
                 {"it cannot write on: the changed logits exclude all tokens"});
-  check_refused(folder, {"sample", "--checkpoint", "run", "--no-repeat-ngram", "0"}, 2,
+  check_refused(folder, "sample --checkpoint run --no-repeat-ngram 0", 2,
                 {"--no-repeat-ngram: '0' is not a whole number from 1"});
-  check_refused(folder, {"sample", "--checkpoint", "run", "--repetition-penalty", "0"}, 2,
+  check_refused(folder, "sample --checkpoint run --repetition-penalty 0", 2,
                 {"--repetition-penalty: '0' is not a number from"});
-  const Arguments all = {"--temperature", "1.2",     "--top-k", "9",      "--top-p",
-                         "0.9",           "--min-p", "0.1",     "--seed", "11"};
+  const Arguments all = {"--temperature 1.2 --top-k 9 --top-p 0.9 --min-p 0.1 --seed 11"};
   const std::string one = sample(all);
   for (const char* const threads : {"1", "3"}) {
     Arguments more = all;
@@ -247,7 +242,7 @@ TEST_CASE("xgrad: characters come whole", "[sample]") {
   for (int i = 0; i < 200; ++i)
     text += "\xE6\xBC\xA2\xF0\x9F\x98\x80\xC3\xA9";
   write_bytes(folder / "text", text);
-  run_well(folder, tiny_train({"--out", "run", "--max-iters", "2"}));
+  run_well(folder, tiny_train("--out run --max-iters 2"));
   // One datagram for each write.
   int sockets[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) == 0);
@@ -273,7 +268,7 @@ TEST_CASE("xgrad: sampling ends when nobody reads", "[sample]") {
   const TrainedFolder folder;
   int pipe[2];
   REQUIRE(::pipe2(pipe, O_CLOEXEC) == 0);
-  Process process(folder, sampling({"--tokens", "1000000000"}), [&] {
+  Process process(folder, sampling("--tokens 1000000000"), [&] {
     ::signal(SIGPIPE, SIG_IGN);  // as under some shells and servers
     ::dup2(pipe[1], STDOUT_FILENO);
   });

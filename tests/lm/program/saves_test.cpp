@@ -25,8 +25,8 @@ std::set<std::string> names_in(const std::string& folder) {
 
 TEST_CASE("xgrad: when a run is saved changes nothing", "[saves]") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "run", "--save-interval", "8"}));
-  run_well(folder, tiny_train({"--out", "plain"}));
+  run_well(folder, tiny_train("--out run --save-interval 8"));
+  run_well(folder, tiny_train("--out plain"));
   for (const std::string run : {"run", "plain"})
     CHECK(names_in(folder / run) ==
           std::set<std::string>{"config.json", "environment.json", "metrics.jsonl", "samples.jsonl",
@@ -39,11 +39,9 @@ TEST_CASE("xgrad: when a run is saved changes nothing", "[saves]") {
 TEST_CASE("xgrad: --init-from begins with a model's weights", "[saves]") {
   const TrainedFolder folder;
   const auto from = [](const std::string& file, const Arguments& more) {
-    Arguments all = {"train", "--init-from",    file,  "--data",          "text", "--max-iters",
-                     "3",     "--out",          "new", "--eval-interval", "1",    "--batch-size",
-                     "4",     "--warmup-iters", "0"};
-    all = overridden(all, more);
-    return all;
+    return overridden({"train", "--init-from", file, "--data", "text", "--max-iters", "3", "--out",
+                       "new", "--eval-interval", "1", "--batch-size", "4", "--warmup-iters", "0"},
+                      more);
   };
   const Result result = run_well(folder, from(folder.checkpoint, {}));
   CHECK_THAT(result.err, ContainsSubstring("From:  run/checkpoint.safetensors, after 40 steps."));
@@ -52,39 +50,37 @@ TEST_CASE("xgrad: --init-from begins with a model's weights", "[saves]") {
   CHECK_THAT(config.at("init_from").get<std::string>(), EndsWith("/run/checkpoint.safetensors"));
   CHECK(metrics_of(folder / "new")[0].at("loss").get<double>() < 2.2);  // at random it is 3.1
   CHECK(xgrad::io::load_checkpoint(folder / "new/checkpoint.safetensors").step == 3);
-  run_well(folder, {"train", "--resume", "new", "--max-iters", "5"});
+  run_well(folder, "train --resume new --max-iters 5");
   // In a loop that restarts a run, the flag serves the first start.
-  const Result again = run_well(folder, from(folder.checkpoint, {"--resume", "--max-iters", "7"}));
+  const Result again = run_well(folder, from(folder.checkpoint, "--resume --max-iters 7"));
   CHECK_THAT(again.err, StartsWith("From:  new/checkpoint.safetensors, after 5 steps; --init-from "
                                    "is for a new run, and not used.\n"));
   CHECK(read_bytes(folder / "new/config.json").find("run/checkpoint.safetensors") !=
         std::string::npos);
-  check_refused(folder, from(folder.checkpoint, {"--resume", "new"}), 2,
+  check_refused(folder, from(folder.checkpoint, "--resume new"), 2,
                 {"--init-from begins a new run, and --resume new continues one"});
 
   // Weights alone, and a text with some of the model's characters.
-  run_well(folder, {"export", "--checkpoint", folder.checkpoint});
+  run_well(folder, "export --checkpoint " + folder.checkpoint);
   write_bytes(folder / "cats", std::string(50, 't') + std::string(200, 'c'));
-  run_well(folder, from("model.safetensors", {"--data", "cats", "--out", "cat"}));
+  run_well(folder, from("model.safetensors", "--data cats --out cat"));
 
   const auto refused = [&](const Arguments& more, const std::vector<std::string>& fragments) {
-    Arguments all = from(folder.checkpoint, {"--out", "no"});
-    all = overridden(all, more);
+    const Arguments all = overridden(from(folder.checkpoint, "--out no"), more);
     check_refused(folder, all, 1, fragments);
     CHECK_FALSE(fs::exists(folder / "no"));
   };
-  refused(
-      {"--n-layer", "3", "--n-embd", "32", "--bias"},
-      {"--n-layer 3 is given, but the model has 1", "--n-embd 32 is given, but the model has 16",
-       "--bias true is given, but the model has false"});
+  refused("--n-layer 3 --n-embd 32 --bias", {"--n-layer 3 is given, but the model has 1",
+                                             "--n-embd 32 is given, but the model has 16",
+                                             "--bias true is given, but the model has false"});
   write_bytes(folder / "greek", tiny_text() + "αβ");
-  refused({"--data", "greek"}, {"greek: ", "'α'"});
-  refused({"--init-from", "none"}, {"none: cannot be opened"});
+  refused("--data greek", {"greek: ", "'α'"});
+  refused("--init-from none", {"none: cannot be opened"});
 }
 
 TEST_CASE("xgrad: weights that are not finite are named", "[saves]") {
   const TrainedFolder folder;
-  run_well(folder, {"export", "--checkpoint", folder.checkpoint});
+  run_well(folder, "export --checkpoint " + folder.checkpoint);
   for (const std::string& file : {folder.checkpoint, std::string("model.safetensors")}) {
     xgrad::io::TensorFile content = xgrad::io::load_safetensors(folder / file);
     std::vector<float> values(16, 1);
@@ -94,8 +90,8 @@ TEST_CASE("xgrad: weights that are not finite are named", "[saves]") {
   }
   const std::vector<std::string> named = {"2 of the 16 values of transformer.ln_f.weight",
                                           "not finite"};
-  check_refused(folder, {"eval", "--checkpoint", folder.checkpoint}, 1, named);
-  check_refused(folder, {"sample", "--checkpoint", folder.checkpoint}, 1, named);
+  check_refused(folder, "eval --checkpoint " + folder.checkpoint, 1, named);
+  check_refused(folder, "sample --checkpoint " + folder.checkpoint, 1, named);
   check_refused(folder, {"export", "--checkpoint", folder.checkpoint, "--out", "new"}, 1, named);
   for (const std::string& file : {folder.checkpoint, std::string("model.safetensors")})
     check_refused(folder, tiny_train({"--init-from", file, "--out", "no"}), 1, named);
@@ -111,11 +107,10 @@ TEST_CASE("xgrad: --version") {
 }
 
 // A limit below a checkpoint's size acts as a full disk.
-TEST_CASE("xgrad: a save that fails ends neither the run nor its last checkpoint",
-          "[saves]") {
+TEST_CASE("xgrad: a save that fails ends neither the run nor its last checkpoint", "[saves]") {
   const TinyFolder folder;
   const auto full = limited(RLIMIT_FSIZE, 20000);
-  const Result fresh = Process(folder, tiny_train({"--out", "none"}), full).wait();
+  const Result fresh = Process(folder, tiny_train("--out none"), full).wait();
   INFO(fresh.out << fresh.err);
   CHECK(fresh.code == 1);
   check_contains(fresh.err,
@@ -127,26 +122,25 @@ TEST_CASE("xgrad: a save that fails ends neither the run nor its last checkpoint
   CHECK(names_in(folder / "none") ==
         std::set<std::string>{"config.json", "environment.json", "metrics.jsonl", "samples.jsonl"});
 
-  run_well(folder, tiny_train({"--out", "run"}));
+  run_well(folder, tiny_train("--out run"));
   const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
-  const Result more =
-      Process(folder, {"train", "--resume", "run", "--max-iters", "60"}, full).wait();
+  const Result more = Process(folder, "train --resume run --max-iters 60", full).wait();
   CHECK(more.code == 1);
   check_contains(more.err,
                  {"the last checkpoint, after 40 steps of 60, is run/checkpoint.safetensors"});
   CHECK((read_bytes(folder / "run/checkpoint.safetensors") == before));
   // With space again, nothing is missing.
-  run_well(folder, {"train", "--resume", "run", "--max-iters", "60"});
+  run_well(folder, "train --resume run --max-iters 60");
   CHECK(metrics_of(folder / "run").size() == 60);
 }
 
 TEST_CASE("xgrad: a best model that cannot be saved ends no run", "[saves]") {
   const TinyFolder folder;
   const std::string best = folder / "run/best.safetensors";
-  run_well(folder, tiny_train({"--out", "run", "--max-iters", "10"}));
+  run_well(folder, tiny_train("--out run --max-iters 10"));
   fs::remove(best);
   fs::create_directories(best + "/in the way");
-  const Result blocked = run(folder, {"train", "--resume", "run", "--max-iters", "20"});
+  const Result blocked = run(folder, "train --resume run --max-iters 20");
   INFO(blocked.out << blocked.err);
   CHECK(blocked.code == 1);
   check_contains(blocked.err, {"run/best.safetensors: ", "training continues"});
@@ -156,8 +150,7 @@ TEST_CASE("xgrad: a best model that cannot be saved ends no run", "[saves]") {
 TEST_CASE("xgrad: when it can save again, a run saves again", "[saves]") {
   const TinyFolder folder;
   const std::string checkpoint = folder / "run/checkpoint.safetensors";
-  Process process(folder,
-                  tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "100"}));
+  Process process(folder, tiny_train("--out run --max-iters 1000000 --eval-interval 100"));
   wait_until([&] { return fs::exists(checkpoint); });
   process.signal(SIGSTOP);
   siginfo_t info{};
@@ -177,15 +170,14 @@ TEST_CASE("xgrad: when it can save again, a run saves again", "[saves]") {
   CHECK(metrics_of(folder / "run").size() == xgrad::io::load_checkpoint(checkpoint).step);
 }
 
-TEST_CASE("xgrad: a run whose rows find no room ends, and goes on as if it had not",
-          "[saves]") {
+TEST_CASE("xgrad: a run whose rows find no room ends, and goes on as if it had not", "[saves]") {
   const TinyFolder folder;
   for (const char* const out : {"whole", "run"})
     run_well(folder, tiny_train({"--out", out}));
-  run_well(folder, {"train", "--resume", "whole", "--max-iters", "60"});
+  run_well(folder, "train --resume whole --max-iters 60");
   const std::string before = read_bytes(folder / "run/checkpoint.safetensors");
   const Result full =
-      Process(folder, {"train", "--resume", "run", "--max-iters", "60"},
+      Process(folder, "train --resume run --max-iters 60",
               limited(RLIMIT_FSIZE, fs::file_size(folder / "run/metrics.jsonl") + 1000))
           .wait();
   INFO(full.err);
@@ -196,7 +188,7 @@ TEST_CASE("xgrad: a run whose rows find no room ends, and goes on as if it had n
   CHECK((read_bytes(folder / "run/checkpoint.safetensors") == before));
   CHECK(metrics_of(folder / "run").size() > 41);
   CHECK_THAT(read_bytes(folder / "run/metrics.jsonl"), EndsWith("}\n"));
-  run_well(folder, {"train", "--resume", "run", "--max-iters", "60"});
+  run_well(folder, "train --resume run --max-iters 60");
   CHECK((timeless_metrics_of(folder / "run") == timeless_metrics_of(folder / "whole")));
   for (const std::string name : {"checkpoint.safetensors", "best.safetensors", "samples.jsonl"})
     CHECK((read_bytes(folder / ("run/" + name)) == read_bytes(folder / ("whole/" + name))));
@@ -204,9 +196,8 @@ TEST_CASE("xgrad: a run whose rows find no room ends, and goes on as if it had n
 
 TEST_CASE("xgrad: a run that is stopped and cannot be saved says so", "[saves]") {
   const TinyFolder folder;
-  Process process(
-      folder, tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "1000000"}),
-      limited(RLIMIT_FSIZE, 40000));
+  Process process(folder, tiny_train("--out run --max-iters 1000000 --eval-interval 1000000"),
+                  limited(RLIMIT_FSIZE, 40000));
   wait_until([&] { return process.err().find("\nstep ") != std::string::npos; });
   process.signal(SIGINT);
   const Result result = process.wait();
@@ -217,11 +208,10 @@ TEST_CASE("xgrad: a run that is stopped and cannot be saved says so", "[saves]")
   CHECK(result.err.find("the model is in") == std::string::npos);
 }
 
-TEST_CASE("xgrad: a rate that nobody chose may undo what weights have learnt",
-          "[saves]") {
+TEST_CASE("xgrad: a rate that nobody chose may undo what weights have learnt", "[saves]") {
   const TinyFolder folder;
-  run_well(folder, tiny_train({"--out", "run", "--min-lr", "0.0001"}));
-  Arguments plain = {"train", "--init-from", "run", "--data", "text", "--max-iters", "1"};
+  run_well(folder, tiny_train("--out run --min-lr 0.0001"));
+  Arguments plain = {"train --init-from run --data text --max-iters 1"};
   const auto note = [&](const Arguments& more) {
     const std::string err = run_well(folder, overridden(plain, more)).err;
     const std::size_t at = err.find("Note:  ");
@@ -229,13 +219,13 @@ TEST_CASE("xgrad: a rate that nobody chose may undo what weights have learnt",
   };
   const std::string last = fmt::format("they were last trained with {:.4g}",
                                        metrics_of(folder / "run").back().at("lr").get<double>());
-  CHECK(note({"--out", "a"}) ==
+  CHECK(note("--out a") ==
         "Note:  --learning-rate is 0.001 unless it is given, which may undo what these weights "
         "have learnt: " +
             last + ".");
-  CHECK(note({"--out", "c", "--learning-rate", "0.001"}).empty());
-  CHECK(note({"--out", "d", "--lora-rank", "2"}).empty());
-  run_well(folder, {"export", "run", "--out", "weights.safetensors"});
-  CHECK_THAT(note({"--out", "e", "--init-from", "weights.safetensors"}),
+  CHECK(note("--out c --learning-rate 0.001").empty());
+  CHECK(note("--out d --lora-rank 2").empty());
+  run_well(folder, "export run --out weights.safetensors");
+  CHECK_THAT(note("--out e --init-from weights.safetensors"),
              EndsWith("learnt: fine-tuning usually takes 0.0001."));
 }

@@ -45,7 +45,7 @@ double number_behind(const std::string& text, const std::string& key) {
 
 TEST_CASE("xgrad: results go to standard output, and all else to standard error", "[shown]") {
   const TinyFolder folder;
-  const Result usual = run_well(folder, tiny_train({"--out", "a"}));
+  const Result usual = run_well(folder, tiny_train("--out a"));
   CHECK_THAT(usual.out,
              Catch::Matchers::Matches(
                  "val_loss [0-9.]+ \\(perplexity [0-9.]+, [0-9.]+ bits per byte\\)\n"
@@ -69,12 +69,12 @@ TEST_CASE("xgrad: results go to standard output, and all else to standard error"
        "\nafter 10 steps: validation loss ", "\nafter 10 steps it writes:  / ",
        "\nstep 40/40 100 % | loss ", "\nThe run is in a. What the model writes:\n"});
 
-  const Result quiet = run_well(folder, tiny_train({"--out", "b", "-q"}));
+  const Result quiet = run_well(folder, tiny_train("--out b -q"));
   CHECK(quiet.err == "");
   CHECK(quiet.out == usual.out);
   CHECK(timeless_metrics_of(folder / "b") == timeless_metrics_of(folder / "a"));
   // Errors are printed even with --quiet.
-  check_refused(folder, tiny_train({"--out", "a", "-q"}), 1, {"a: the folder holds a run already"});
+  check_refused(folder, tiny_train("--out a -q"), 1, {"a: the folder holds a run already"});
 }
 
 TEST_CASE("xgrad: a dry run prints the same as a run, and writes nothing", "[shown]") {
@@ -85,18 +85,17 @@ TEST_CASE("xgrad: a dry run prints the same as a run, and writes nothing", "[sho
                  {"Build: ", "\nText:  ", "\nModel: ", "\nSteps: 40 of ", "\nTime:  about "});
   CHECK(dry.out.find("val_loss") == std::string::npos);
   CHECK_FALSE(fs::exists(folder / "runs"));
-  run_well(folder, tiny_train({"--out", "run", "--max-iters", "20"}));
+  run_well(folder, tiny_train("--out run --max-iters 20"));
   const auto before = files_in(folder / ".");
-  const Result more =
-      run_well(folder, {"train", "--resume", "run", "--max-iters", "40", "--dry-run"});
+  const Result more = run_well(folder, "train --resume run --max-iters 40 --dry-run");
   check_contains(more.err, {"From:  run/checkpoint.safetensors, after 20 steps."});
   CHECK(files_in(folder / ".") == before);
   // Evaluations count: one before the first step, one at each interval, one at the end.
   check_contains(dry.out, {": 40 steps of ", ", 5 evaluations of ", ", and the final loss.\n"});
   check_contains(more.out, {": 20 steps of ", ", 2 evaluations of "});
   const std::string slow =
-      run_well(folder, tiny_train({"--dry-run", "--eval-iters", "1000000000", "--eval-interval",
-                                   "7", "--max-iters", "15"}))
+      run_well(folder,
+               tiny_train("--dry-run --eval-iters 1000000000 --eval-interval 7 --max-iters 15"))
           .out;
   CHECK_THAT(slow, Catch::Matchers::Matches("[^]*\nTime:  about [0-9]+[dh][0-9]+[hm]: 15 steps of "
                                             "[0-9.]+ ms, 4 evaluations of [0-9]+[dh][^]*"));
@@ -104,15 +103,15 @@ TEST_CASE("xgrad: a dry run prints the same as a run, and writes nothing", "[sho
                         "random batches of 32 characters: 136,752,136 times the text"});
   check_contains(more.out, {"\nEval:  every 10 steps, over 2 random batches of 32 characters.\n"});
   // It rejects the same flags as a run.
-  check_refused(folder, tiny_train({"--out", "run", "--dry-run"}), 1, {"holds a run already"});
-  check_refused(folder, {"train", "--data", "none", "--dry-run"}, 1, {"none"});
+  check_refused(folder, tiny_train("--out run --dry-run"), 1, {"holds a run already"});
+  check_refused(folder, "train --data none --dry-run", 1, {"none"});
   CHECK(files_in(folder / ".") == before);
 }
 
 TEST_CASE("xgrad: its memory is not that of the program that starts it", "[shown]") {
   const TinyFolder folder;
   constexpr std::size_t large = std::size_t{600} << 20;
-  Process process(folder, tiny_train({"--out", "run"}), [] {
+  Process process(folder, tiny_train("--out run"), [] {
     const std::vector<char> used(large, 1);
     if (used[large / 2] != 1)
       ::_exit(96);
@@ -129,8 +128,8 @@ TEST_CASE("xgrad: one batch is learnt by heart", "[shown]") {
   const TinyFolder folder;
   const auto before = files_in(folder / ".");
   const auto check = [&](const Arguments& more) {
-    Arguments all = tiny_train({"--overfit-one-batch", "--max-iters", "600", "--dropout", "0.5"});
-    all = overridden(all, more);
+    const Arguments all =
+        overridden(tiny_train("--overfit-one-batch --max-iters 600 --dropout 0.5"), more);
     return run(folder, all);
   };
   const Result well = check({});
@@ -168,12 +167,12 @@ TEST_CASE("xgrad: one batch is learnt by heart", "[shown]") {
   }
   CHECK(lowest == Approx(expected / 32).margin(1e-4));
 
-  const Result stuck = check({"--learning-rate", "1e-7"});
+  const Result stuck = check("--learning-rate 1e-7");
   CHECK(stuck.code == 1);
   check_contains(stuck.out,
                  {"overfit-one-batch: FAILED: loss 3.", " in 600 steps", "--max-iters 2400",
                   "--learning-rate (it was 1e-07)", "nn::gradcheck"});
-  CHECK(check({"--max-iters", "0"}).code == 1);
+  CHECK(check("--max-iters 0").code == 1);
   for (const char* const flag : {"--out", "--resume", "--save-interval"})
     check_refused(folder, {"train", "--overfit-one-batch", flag, "1"}, 2,
                   {"--overfit-one-batch is a check that saves nothing: omit "});
@@ -183,8 +182,7 @@ TEST_CASE("xgrad: one batch is learnt by heart", "[shown]") {
 TEST_CASE("xgrad: samples on the way change nothing of the training", "[shown]") {
   const TinyFolder folder;
   const auto train = [&](const std::string& out, const Arguments& more) {
-    Arguments all = tiny_train({"--dropout", "0.2", "--out", out});
-    all = overridden(all, more);
+    const Arguments all = overridden(tiny_train({"--dropout", "0.2", "--out", out}), more);
     return run_well(folder, all);
   };
   const auto steps_in = [&](const std::string& out) {
@@ -196,9 +194,9 @@ TEST_CASE("xgrad: samples on the way change nothing of the training", "[shown]")
   train("usual", {});
   CHECK(steps_in("usual") == std::vector<std::size_t>{10, 20, 30, 40});
   CHECK(samples_of(folder / "usual")[0].at("text").get<std::string>().size() == 65);
-  train("none", {"--sample-interval", "0"});
+  train("none", "--sample-interval 0");
   CHECK(steps_in("none").empty());
-  const Result often = train("often", {"--sample-interval", "7", "--sample-prompt", "the cat"});
+  const Result often = train("often", "--sample-interval 7 --sample-prompt 'the cat'");
   CHECK(steps_in("often") == std::vector<std::size_t>{7, 14, 21, 28, 35});
   for (const Json& row : samples_of(folder / "often"))
     CHECK_THAT(row.at("text").get<std::string>(), StartsWith("the cat"));
@@ -211,16 +209,16 @@ TEST_CASE("xgrad: samples on the way change nothing of the training", "[shown]")
 
   // A resumed run has the samples of one that was never stopped: later and incomplete ones are
   // removed.  It keeps its flags.
-  train("parts", {"--sample-interval", "7", "--sample-prompt", "the cat", "--max-iters", "16"});
+  train("parts", "--sample-interval 7 --sample-prompt 'the cat' --max-iters 16");
   std::ofstream(folder / "parts/samples.jsonl", std::ios::app)
       << R"({"step":21,"text":"of another future"})"
       << "\n"
       << R"({"step":28,"te)";
-  run_well(folder, {"train", "--resume", "parts", "--max-iters", "40"});
+  run_well(folder, "train --resume parts --max-iters 40");
   CHECK(read_bytes(folder / "parts/samples.jsonl") == read_bytes(folder / "often/samples.jsonl"));
 
   // An empty prompt counts as given.
-  run_well(folder, {"train", "--resume", "parts", "--max-iters", "43", "--sample-prompt", ""});
+  run_well(folder, "train --resume parts --max-iters 43 --sample-prompt ''");
   CHECK_THAT(samples_of(folder / "parts").back().at("text").get<std::string>(), StartsWith("\n"));
   CHECK(samples_of(folder / "parts").back().at("step") == 42);
   run_well(folder,
@@ -232,15 +230,14 @@ TEST_CASE("xgrad: samples on the way change nothing of the training", "[shown]")
     check_refused(folder,
                   tiny_train({"--out", "bad", "--sample-prompt", "Zebra", "--dry-run", dry}), 1,
                   {"--sample-prompt: ", "'Z'"});
-  check_refused(folder, tiny_train({"--out", "bad", "--sample-interval", "-1"}), 2,
+  check_refused(folder, tiny_train("--out bad --sample-interval -1"), 2,
                 {"--sample-interval", "'-1'"});
   CHECK_FALSE(fs::exists(folder / "bad"));
 }
 
 TEST_CASE("xgrad: the preset micro learns names that it makes itself", "[shown]") {
   const TemporaryFolder folder;
-  const Result trained =
-      run_well(folder, {"train", "--preset", "micro", "--out", "run", "--max-iters", "200"});
+  const Result trained = run_well(folder, "train --preset micro --out run --max-iters 200");
   check_contains(trained.err,
                  {"Text:  the embedded names: 100,000 characters of a vocabulary of 25; ",
                   "n_layer 1, n_head 4, n_embd 16: ", "(16 blocks of 16)"});
@@ -259,14 +256,13 @@ TEST_CASE("xgrad: the preset micro learns names that it makes itself", "[shown]"
              StartsWith(trained.out.substr(0, trained.out.find("\n\n"))));
   CHECK(run_well(folder, {"sample", "--checkpoint", checkpoint, "--tokens", "30"}).out.size() ==
         32);
-  run_well(folder, {"train", "--resume", "run", "--max-iters", "210"});
+  run_well(folder, "train --resume run --max-iters 210");
   CHECK(metrics_of(folder / "run").size() == 210);
   // Also if the folder does not name its training text.
   fs::remove(folder / "run/config.json");
   CHECK(run(folder, {"eval", "--checkpoint", checkpoint}).code == 0);
   // A given text takes precedence.
   write_bytes(folder / "text", tiny_text());
-  check_contains(
-      run_well(folder, {"train", "--preset", "micro", "--data", "text", "--dry-run"}).out,
-      {"Text:  text: "});
+  check_contains(run_well(folder, "train --preset micro --data text --dry-run").out,
+                 {"Text:  text: "});
 }

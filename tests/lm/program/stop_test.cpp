@@ -13,8 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Arguments endless(const Arguments& more = {}) {
-  return overridden(
-      tiny_train({"--out", "run", "--max-iters", "1000000", "--eval-interval", "1000000"}), more);
+  return overridden(tiny_train("--out run --max-iters 1000000 --eval-interval 1000000"), more);
 }
 
 /// Replaces a stream by a device that rejects writes.
@@ -35,7 +34,7 @@ TEST_CASE("xgrad: a signal ends a run with its model saved", "[stop]") {
   for (const auto& [number, name] :
        {std::pair{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}}) {
     const TinyFolder folder;
-    Process process(folder, endless({"--threads", "1"}));
+    Process process(folder, endless("--threads 1"));
     wait_for_rows(folder, 5);
     process.signal(number);
     const Result result = process.wait();
@@ -45,12 +44,12 @@ TEST_CASE("xgrad: a signal ends a run with its model saved", "[stop]") {
     CHECK(warnings_in(result.err) == "");
     CHECK_THAT(result.err, ContainsSubstring(std::string("Stopped by ") + name));
     // The last line is the command that resumes.
-    CHECK_THAT(result.err, EndsWith("\n  " + std::string(xgrad_program) +
-                                    " train --resume run --threads 1\n"));
+    CHECK_THAT(result.err,
+               EndsWith("\n  " + std::string(xgrad_program) + " train --resume run --threads 1\n"));
     const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
     CHECK(checkpoint.step == metrics_of(folder / "run").size());
     CHECK(checkpoint.step >= 5);
-    CHECK(run(folder, {"eval", "--checkpoint", "run/checkpoint.safetensors"}).code == 0);
+    CHECK(run(folder, "eval --checkpoint run/checkpoint.safetensors").code == 0);
   }
 }
 
@@ -58,9 +57,8 @@ TEST_CASE("xgrad: an evaluation that is interrupted is made again", "[stop]") {
   const TinyFolder folder;
   const auto train = [](const std::string& out, const Arguments& more = {}) {
     const char* const batches = XGRAD_SANITIZER ? "2500" : "10000";  // longer than 40 ms
-    Arguments all = tiny_train({"--max-iters", "14", "--eval-iters", batches, "--out", out});
-    all = overridden(all, more);
-    return all;
+    return overridden(tiny_train({"--max-iters", "14", "--eval-iters", batches, "--out", out}),
+                      more);
   };
   run_well(folder, train("whole"));
   for (int i = 0; i < 2; ++i) {
@@ -80,7 +78,7 @@ TEST_CASE("xgrad: an evaluation that is interrupted is made again", "[stop]") {
     REQUIRE(rows.size() == 10);
     CHECK_FALSE(rows.back().contains("val_loss"));
   }
-  run_well(folder, {"train", "--resume", "run"});
+  run_well(folder, "train --resume run");
   CHECK((timeless_metrics_of(folder / "run") == timeless_metrics_of(folder / "whole")));
   for (const char* const name : {"/checkpoint.safetensors", "/best.safetensors"})
     CHECK((read_bytes(folder / ("run" + std::string(name))) ==
@@ -89,8 +87,9 @@ TEST_CASE("xgrad: an evaluation that is interrupted is made again", "[stop]") {
 
 TEST_CASE("xgrad: stopped before the first step, a run leaves nothing", "[stop]") {
   const TinyFolder folder;
-  Process process(folder, {"train", "--data", "text", "--block-size", "64", "--n-embd", "512",
-                           "--n-head", "8", "--n-layer", "8", "--batch-size", "64"});
+  Process process(
+      folder,
+      "train --data text --block-size 64 --n-embd 512 --n-head 8 --n-layer 8 --batch-size 64");
   wait_until([&] { return process.err().find("Steps: ") != std::string::npos; });
   process.signal(SIGINT);
   const Result result = process.wait();
@@ -103,8 +102,8 @@ TEST_CASE("xgrad: stopped before the first step, a run leaves nothing", "[stop]"
 TEST_CASE("xgrad: a signal ends an evaluation within a batch", "[stop]") {
   const TinyFolder folder;
   // A batch takes half a minute, as of --preset baby.
-  Process process(folder, tiny_train({"--batch-size", "1024", "--block-size", "200", "--n-embd",
-                                      "384", "--n-head", "6", "--n-layer", "6"}));
+  Process process(
+      folder, tiny_train("--batch-size 1024 --block-size 200 --n-embd 384 --n-head 6 --n-layer 6"));
   wait_until([&] { return process.err().find("Eval: ") != std::string::npos; });
   const double before = process.processor_time();
   wait_until([&] { return process.processor_time() > before + 1; });
@@ -124,10 +123,10 @@ TEST_CASE("xgrad: a signal ends an evaluation within a batch", "[stop]") {
 
 TEST_CASE("xgrad: a second signal ends a run at once", "[stop]") {
   const TinyFolder folder;
-  run_well(folder, endless({"--max-iters", "3"}));
+  run_well(folder, endless("--max-iters 3"));
   // A run whose first step takes minutes.
-  const Arguments slow = tiny_train(
-      {"--out", "slow", "--gradient-accumulation-steps", "65536", "--batch-size", "512"});
+  const Arguments slow =
+      tiny_train("--out slow --gradient-accumulation-steps 65536 --batch-size 512");
   {
     Process process(folder, slow);
     wait_until([&] { return process.err().find("before the first step") != std::string::npos; });
@@ -143,7 +142,7 @@ TEST_CASE("xgrad: a second signal ends a run at once", "[stop]") {
     CHECK_FALSE(fs::exists(folder / "slow"));
   }
   // Two signals at once count as one: `timeout` sends a signal to the process and to its group.
-  Process twice(folder, {"train", "--resume", "run", "--max-iters", "1000000"});
+  Process twice(folder, "train --resume run --max-iters 1000000");
   wait_for_rows(folder, 4);
   for (const int signal : {SIGTERM, SIGTERM, SIGINT}) {
     twice.signal(signal);
@@ -184,7 +183,7 @@ TEST_CASE("xgrad: a closed pipe ends a run quietly, with its model saved", "[sto
   CHECK(result.out == "");
   const auto checkpoint = xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors");
   CHECK(checkpoint.step == metrics_of(folder / "run").size());
-  Process again(folder, {"train", "--resume", "run"});
+  Process again(folder, "train --resume run");
   wait_for_rows(folder, checkpoint.step + 5);
   again.signal(SIGTERM);
   CHECK(again.wait().code == 128 + SIGTERM);
@@ -192,7 +191,7 @@ TEST_CASE("xgrad: a closed pipe ends a run quietly, with its model saved", "[sto
 
 TEST_CASE("xgrad: output that cannot be written does not end a run", "[stop]") {
   const TinyFolder folder;
-  Process process(folder, endless({"--max-iters", "20"}), to_full(STDOUT_FILENO));
+  Process process(folder, endless("--max-iters 20"), to_full(STDOUT_FILENO));
   const Result result = process.wait();
   CHECK(result.code == 1);
   check_contains(result.err, {"standard output could not be written: No space left"});
@@ -201,7 +200,7 @@ TEST_CASE("xgrad: output that cannot be written does not end a run", "[stop]") {
 
 TEST_CASE("xgrad: standard streams that are closed get nothing else's place", "[stop]") {
   const TinyFolder folder;
-  Process process(folder, endless({"--max-iters", "20"}), [] {
+  Process process(folder, endless("--max-iters 20"), [] {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
       ::close(stream);
   });
@@ -214,7 +213,7 @@ TEST_CASE("xgrad: failed output is reported by every command", "[stop]") {
   const TrainedFolder folder;
   for (const Arguments& arguments :
        {Arguments{"sample", "--checkpoint", folder.checkpoint, "--tokens", "5"},
-        Arguments{"eval", "--checkpoint", folder.checkpoint}}) {
+        Arguments{"eval --checkpoint " + folder.checkpoint}}) {
     const Result result = Process(folder, arguments, to_full(STDOUT_FILENO)).wait();
     INFO(arguments[0]);
     CHECK(result.code == 1);
@@ -222,7 +221,7 @@ TEST_CASE("xgrad: failed output is reported by every command", "[stop]") {
   }
   // A warning that cannot be written changes no exit code.
   CHECK(Process(folder, {"frob"}, to_full(STDERR_FILENO)).wait().code == 2);
-  CHECK(Process(folder, {"eval", "--checkpoint", "none"}, to_full(STDERR_FILENO)).wait().code == 1);
+  CHECK(Process(folder, "eval --checkpoint none", to_full(STDERR_FILENO)).wait().code == 1);
 }
 
 TEST_CASE("xgrad: the command that resumes means the folder", "[stop]") {

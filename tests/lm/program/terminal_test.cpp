@@ -47,8 +47,8 @@ TEST_CASE("xgrad: on a terminal one row shows how far it is", "[terminal]") {
     return;
   const TinyFolder folder;
   Terminal terminal(60);
-  const Arguments train = tiny_train(
-      {"--out", "run", "--max-iters", "300", "--lr-decay-iters", "300", "--eval-interval", "100"});
+  const Arguments train =
+      tiny_train("--out run --max-iters 300 --lr-decay-iters 300 --eval-interval 100");
   CHECK(run_on(terminal, folder, train) == 0);
   INFO(terminal.bytes());
   std::size_t drawn = 0;
@@ -80,7 +80,7 @@ TEST_CASE("xgrad: on a terminal one row shows how far it is", "[terminal]") {
 
   // A warning has a row of its own as well.
   Terminal wide(200);
-  CHECK(run_on(wide, folder, tiny_train({"--out", "full"}), limited(RLIMIT_FSIZE, 20000)) == 1);
+  CHECK(run_on(wide, folder, tiny_train("--out full"), limited(RLIMIT_FSIZE, 20000)) == 1);
   CHECK_THAT(from_row(wide, "xgrad:"),
              StartsWith("xgrad: full/best.safetensors: writing failed: File too large; "
                         "training continues\n"));
@@ -112,7 +112,7 @@ TEST_CASE("xgrad: a validation shows how far it is", "[terminal]") {
   for (std::size_t at = shown.find(" %"); at != std::string::npos; at = shown.find(" %", at + 1))
     percentage |= of_validation(at - 1);
   CHECK(percentage);
-  CHECK(run_on(evaluating, folder, {"eval", "--checkpoint", "run", "--split", "val"}) == 0);
+  CHECK(run_on(evaluating, folder, "eval --checkpoint run --split val") == 0);
   CHECK_THAT(evaluating.bytes(), ContainsSubstring("\reval | validation "));
 }
 
@@ -142,8 +142,8 @@ TEST_CASE("xgrad: a terminal that takes nothing but text", "[terminal]") {
     return;
   const TinyFolder folder;
   Terminal terminal(80);
-  CHECK(run_on(terminal, folder, tiny_train({"--out", "run"}),
-               [&] { ::setenv("TERM", "dumb", 1); }) == 0);
+  CHECK(run_on(terminal, folder, tiny_train("--out run"), [&] { ::setenv("TERM", "dumb", 1); }) ==
+        0);
   CHECK(terminal.bytes().find('\x1b') == std::string::npos);
   CHECK_THAT(terminal.bytes(), ContainsSubstring("\nstep 10/40 25 % | loss "));
 }
@@ -174,8 +174,7 @@ TEST_CASE("xgrad: Ctrl-C on a terminal", "[terminal][stop]") {
   CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == steps);
 }
 
-TEST_CASE("xgrad: a terminal that is closed ends a run with its model saved",
-          "[terminal][stop]") {
+TEST_CASE("xgrad: a terminal that is closed ends a run with its model saved", "[terminal][stop]") {
   if (!Terminal::available())
     return;
   const TinyFolder folder;
@@ -188,8 +187,7 @@ TEST_CASE("xgrad: a terminal that is closed ends a run with its model saved",
         metrics_of(folder / "run").size());
 }
 
-TEST_CASE("xgrad: a terminal gets no control characters of names and models",
-          "[terminal]") {
+TEST_CASE("xgrad: a terminal gets no control characters of names and models", "[terminal]") {
   if (!Terminal::available())
     return;
   const TinyFolder folder;

@@ -22,9 +22,7 @@ std::string many_scripts() {
 }
 
 Arguments bpe_train(const Arguments& more = {}) {
-  Arguments all = tiny_train({"--tokens", "bpe", "--vocab-size", "280", "--out", "run"});
-  all = overridden(all, more);
-  return all;
+  return overridden(tiny_train("--tokens bpe --vocab-size 280 --out run"), more);
 }
 
 struct TokensFolder : TemporaryFolder {
@@ -83,31 +81,31 @@ TEST_CASE("xgrad: a vocabulary of byte pairs", "[tokens]") {
                       bytes / std::log(2);
   CHECK(last.at("bits_per_byte").get<double>() == Approx(bits).epsilon(1e-7));
   CHECK(number_before(trained.out, " bits per byte)") == Approx(bits).epsilon(1e-5));
-  const std::string scored = run_well(folder, {"eval", "--checkpoint", "run"}).out;
+  const std::string scored = run_well(folder, "eval --checkpoint run").out;
   CHECK(lines_of(scored).at(0) == lines_of(trained.out).at(0));
   // With --data, the whole text is one split.
-  check_contains(run_well(folder, {"eval", "--checkpoint", "run", "--data", "text"}).out,
+  check_contains(run_well(folder, "eval --checkpoint run --data text").out,
                  {fmt::format("Over all {} blocks of ", (tokens.encode(text).size() - 1) / 8)});
-  check_contains(run_well(folder, {"eval", "--checkpoint", "run", "--split", "train"}).out,
+  check_contains(run_well(folder, "eval --checkpoint run --split train").out,
                  {"train_loss ", "the training split of "});
-  check_contains(run_well(folder, {"eval", "--checkpoint", "run", "--split", "all"}).out,
+  check_contains(run_well(folder, "eval --checkpoint run --split all").out,
                  {fmt::format("Over all {} blocks of ", (tokens.encode(text).size() - 1) / 8)});
 
   // The same run from config.json, and one that is resumed in the middle, end with the same bytes.
-  run_well(folder, {"train", "--config", "run/config.json", "--out", "again"});
+  run_well(folder, "train --config run/config.json --out again");
   for (const char* const name : {"checkpoint.safetensors", "config.json"})
     CHECK(read_bytes(folder / "again/" + name) == read_bytes(folder / "run/" + name));
-  run_well(folder, bpe_train({"--out", "half", "--max-iters", "20"}));
-  run_well(folder, bpe_train({"--out", "half", "--resume", "auto"}));
+  run_well(folder, bpe_train("--out half --max-iters 20"));
+  run_well(folder, bpe_train("--out half --resume auto"));
   CHECK(timeless_metrics_of(folder / "half").back() == timeless_metrics_of(folder / "run").back());
   CHECK(read_bytes(folder / "half/checkpoint.safetensors") == read_bytes(folder / checkpoint));
   CHECK(read_bytes(folder / "half/config.json") == read_bytes(folder / "run/config.json"));
-  run_well(folder, tiny_train({"--init-from", "run", "--out", "from", "--max-iters", "2"}));
+  run_well(folder, tiny_train("--init-from run --out from --max-iters 2"));
   CHECK(tokens_in(folder / "from/checkpoint.safetensors") == tokens);
   CHECK(Json::parse(read_bytes(folder / "from/config.json")).at("tokens") == "bpe");
-  check_contains(run_well(folder, {"compare", "run", "from"}).out, {"  bits per byte "});
+  check_contains(run_well(folder, "compare run from").out, {"  bits per byte "});
 
-  run_well(folder, {"export", "--checkpoint", "run"});
+  run_well(folder, "export --checkpoint run");
   const auto metadata = xgrad::io::load_safetensors(folder / "model.safetensors").metadata;
   CHECK(xgrad::lm::tokenizer_of(xgrad::io::parse_json(metadata.at("tokenizer"), 0, 9), "") ==
         tokens);
@@ -115,10 +113,10 @@ TEST_CASE("xgrad: a vocabulary of byte pairs", "[tokens]") {
 
 TEST_CASE("xgrad: samples of byte pairs are whole characters", "[tokens]") {
   const TokensFolder folder;
-  run_well(folder, bpe_train({"--max-iters", "5", "--eval-interval", "1"}));
+  run_well(folder, bpe_train("--max-iters 5 --eval-interval 1"));
   const auto sample = [&](const Arguments& more) {
-    Arguments all = {"sample", "--checkpoint", "run", "--temperature", "2", "--tokens", "300"};
-    all = overridden(all, more);
+    const Arguments all =
+        overridden({"sample --checkpoint run --temperature 2 --tokens 300"}, more);
     return run_well(folder, all).out;
   };
   const std::string whole = sample({});
@@ -142,7 +140,7 @@ TEST_CASE("xgrad: samples of byte pairs are whole characters", "[tokens]") {
 
 TEST_CASE("xgrad: pages show tokens as pieces of text", "[tokens]") {
   const TokensFolder folder;
-  run_well(folder, bpe_train({"--max-iters", "2"}));
+  run_well(folder, bpe_train("--max-iters 2"));
   printed_by(folder, {"explain", "--checkpoint", "run", "--prompt", "the \xF0\x9F\x90\x81"});
   const std::string html = read_bytes(folder / "explain.html"), begin = "id=\"data\">";
   const std::size_t at = html.find(begin) + begin.size();
@@ -160,18 +158,17 @@ TEST_CASE("xgrad: pages show tokens as pieces of text", "[tokens]") {
   for (const char* const part : {"s<C3>", "<A4>t", " <E7\u00A08C>", "<90\u00A088>.", "<81>"})
     CHECK(std::ranges::count(classes, part) == 1);
   const std::string graph =
-      printed_by(folder, {"graph", "--checkpoint", "run", "--format", "text", "--prompt", "x 0!"});
+      printed_by(folder, "graph --checkpoint run --format text --prompt 'x 0!'");
   check_contains(graph, {"The loss on \"x| ", "0|!\""});
-  check_refused(folder, {"graph", "--checkpoint", "run", "--prompt", "t"}, 1,
+  check_refused(folder, "graph --checkpoint run --prompt t", 1,
                 {"--prompt has 1 token; this model takes 2 to 9"});
-  printed_by(folder, {"explain", "--checkpoint", "run", "--data", "text", "--out", "data.html"});
+  printed_by(folder, "explain --checkpoint run --data text --out data.html");
   write_bytes(folder / "short", "t");
-  check_refused(folder, {"explain", "--checkpoint", "run", "--data", "short", "--out", "x.html"}, 1,
+  check_refused(folder, "explain --checkpoint run --data short --out x.html", 1,
                 {"this model and short allow 0"});
   // The model is exported to a file, with its vocabulary.
-  printed_by(folder, {"export", "--checkpoint", "run", "--out", "state.safetensors"});
-  printed_by(folder, {"train", "--init-from", "state.safetensors", "--data", "text", "--max-iters",
-                      "0", "--out", "again"});
+  printed_by(folder, "export --checkpoint run --out state.safetensors");
+  printed_by(folder, "train --init-from state.safetensors --data text --max-iters 0 --out again");
   CHECK(tokens_in(folder / "again/checkpoint.safetensors") == all);
 }
 
@@ -185,37 +182,37 @@ TEST_CASE("xgrad: vocabularies that cannot be", "[tokens]") {
     refused(
         bpe_train({"--vocab-size", size}), 2,
         {"--vocab-size: '" + std::string(size) + "' is not a whole number from 257 to 1000000"});
-  refused(tiny_train({"--vocab-size", "300"}), 2, {"--vocab-size requires --tokens bpe"});
-  refused(bpe_train({"--tokens", "words"}), 2, {"--tokens: 'words' is not one of characters, bpe"});
+  refused(tiny_train("--vocab-size 300"), 2, {"--vocab-size requires --tokens bpe"});
+  refused(bpe_train("--tokens words"), 2, {"--tokens: 'words' is not one of characters, bpe"});
   write_bytes(folder / "bad", many_scripts() + "\xE7\x8C!");
-  refused(bpe_train({"--data", "bad"}), 1,
+  refused(bpe_train("--data bad"), 1,
           {fmt::format("bad: not UTF-8 at byte {}: 0xe7", many_scripts().size())});
-  refused(bpe_train({"--val-data", "bad"}), 1, {"bad: not UTF-8 at byte"});
+  refused(bpe_train("--val-data bad"), 1, {"bad: not UTF-8 at byte"});
   CHECK_FALSE(std::filesystem::exists(folder / "run"));
   std::string few_words;
   for (int i = 0; i < 200; ++i)
     few_words += "ab ab ab\n";
   // A text that gives fewer tokens than requested.
   write_bytes(folder / "few", few_words);
-  const Result few = run_well(folder, bpe_train({"--data", "few", "--block-size", "1", "--out",
-                                                 "few run", "--vocab-size", "5000"}));
+  const Result few =
+      run_well(folder, bpe_train("--data few --block-size 1 --out 'few run' --vocab-size 5000"));
   check_contains(few.err, {" and not 5000, because no pairs are left; "});
-  run_well(folder, bpe_train({"--data", "few", "--block-size", "1", "--out", "few run", "--resume",
-                              "auto", "--vocab-size", "5000", "--max-iters", "41"}));
+  run_well(folder, bpe_train("--data few --block-size 1 --out 'few run' --resume auto --vocab-size "
+                             "5000 --max-iters 41"));
   write_bytes(folder / "tiny", "abcabcabc");
-  refused(bpe_train({"--data", "tiny"}), 1,
+  refused(bpe_train("--data tiny"), 1,
           {"the training split of tiny: ", ": too few for --block-size 8"});
 
-  run_well(folder, bpe_train({"--max-iters", "2"}));
+  run_well(folder, bpe_train("--max-iters 2"));
   write_bytes(folder / "ascii", tiny_text());
-  run_well(folder, tiny_train({"--data", "ascii", "--out", "characters", "--max-iters", "2"}));
-  refused({"train", "--resume", "run", "--tokens", "characters"}, 1,
+  run_well(folder, tiny_train("--data ascii --out characters --max-iters 2"));
+  refused("train --resume run --tokens characters", 1,
           {"--tokens characters is given, but the run has bpe"});
-  refused({"train", "--resume", "characters", "--tokens", "bpe"}, 1,
+  refused("train --resume characters --tokens bpe", 1,
           {"--tokens bpe is given, but the run has characters"});
-  refused(tiny_train({"--init-from", "characters", "--tokens", "bpe", "--out", "no"}), 1,
+  refused(tiny_train("--init-from characters --tokens bpe --out no"), 1,
           {"--tokens bpe is given, but the model has characters"});
-  refused(bpe_train({"--init-from", "run", "--vocab-size", "281", "--out", "no"}), 1,
+  refused(bpe_train("--init-from run --vocab-size 281 --out no"), 1,
           {"--vocab-size 281 is given, but the model has 280"});
 
   const auto changed = [&](auto&& change, const std::vector<std::string>& fragments) {
