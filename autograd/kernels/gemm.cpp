@@ -13,6 +13,7 @@
 #include <vector>
 #include "../memory.hpp"
 #include "../per_thread.hpp"
+#include "onednn.hpp"
 #include "parallel.hpp"
 #include "simd.hpp"
 
@@ -106,6 +107,24 @@ std::unique_lock<std::mutex> turn_at_blas() {
   return needed ? std::unique_lock(mutex) : std::unique_lock<std::mutex>();
 }
 
+// Writes the bias, after which beta is 1, and c itself if k is 0: BLAS may refuse such sizes, and
+// oneDNN would leave c as it is.  Returns whether there is a product to add.
+template <class T>
+bool prepare(std::size_t m, std::size_t n, std::size_t k, T& beta, T* c, std::size_t ldc,
+             const T* bias) {
+  if (n == 0)
+    return false;
+  if (bias != nullptr) {
+    for (std::size_t i = 0; i < m; ++i)
+      std::copy_n(bias, n, c + i * ldc);
+    beta = T(1);
+  }
+  for (std::size_t i = 0; k == 0 && i < m; ++i)
+    for (T* x = c + i * ldc; x != c + i * ldc + n; ++x)
+      *x = beta == T(0) ? T(0) : beta * *x;
+  return m > 0 && k > 0;
+}
+
 using Floats = simd::Batch<float>;
 
 using Words = simd::Batch<std::uint32_t>;
@@ -120,19 +139,8 @@ template <class T>
 void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, T alpha,
           const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc,
           const T* bias) {
-  if (m == 0 || n == 0)
+  if (!prepare(m, n, k, beta, c, ldc, bias))
     return;
-  if (bias != nullptr) {
-    for (std::size_t i = 0; i < m; ++i)
-      std::copy_n(bias, n, c + i * ldc);
-    beta = T(1);
-  }
-  if (k == 0) {  // BLAS may refuse these sizes
-    for (std::size_t i = 0; i < m; ++i)
-      for (T* x = c + i * ldc; x != c + i * ldc + n; ++x)
-        *x = beta == T(0) ? T(0) : beta * *x;
-    return;
-  }
   check_sizes({m, n, k, lda, ldb, ldc});
   if (m == 1 && (!transpose_a || lda == 1)) {
     gemv(transpose_b, n, k, alpha, a, b, ldb, beta, c);
@@ -148,9 +156,38 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
                      as_int(ldc));
 }
 
-template <class T>
+// The float32 values of a part of a stored matrix, rows x columns, without gaps.
+static const float* converted(const std::uint16_t* x, std::size_t ld, std::size_t rows,
+                              std::size_t columns, Scratch& to) {
+  to.resize(std::max(to.size(), rows * columns));
+  for (std::size_t i = 0; i < rows; ++i)
+    std::transform(x + i * ld, x + i * ld + columns, to.data() + i * columns, from_bfloat16);
+  return to.data();
+}
+
+void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
+          float alpha, const std::uint16_t* a, std::size_t lda, const std::uint16_t* b,
+          std::size_t ldb, float beta, float* c, std::size_t ldc, const float* bias) {
+  if (!prepare(m, n, k, beta, c, ldc, bias) ||
+      onednn::gemm(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
+    return;
+  auto& as = detail::per_thread<Scratch, struct TileA>();
+  auto& bs = detail::per_thread<Scratch, struct TileB>();
+  const std::size_t most = std::max<std::size_t>((1 << 20) / (m + n), 64);  // of k, in a tile
+  for (std::size_t i = 0; i < k; i += most) {
+    const std::size_t part = std::min(most, k - i);
+    const float* const x =
+        transpose_a ? converted(a + i * lda, lda, part, m, as) : converted(a + i, lda, m, part, as);
+    const float* const y =
+        transpose_b ? converted(b + i, ldb, n, part, bs) : converted(b + i * ldb, ldb, part, n, bs);
+    gemm(transpose_a, transpose_b, m, n, part, alpha, x, transpose_a ? m : part, y,
+         transpose_b ? part : n, i == 0 ? beta : 1.F, c, ldc);
+  }
+}
+
+template <class T, class E>
 void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
-                   T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c,
+                   T alpha, const E* a, std::size_t lda, const E* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc, const T* bias) {
   if (m == 0 || n == 0)
     return;
@@ -167,13 +204,18 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
   });
 }
 
-#define XGRAD_INSTANTIATE(T)                                                                      \
-  template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, T, const T*, std::size_t, \
-                     const T*, std::size_t, T, T*, std::size_t, const T*);                        \
-  template void gemm_parallel(bool, bool, std::size_t, std::size_t, std::size_t, T, const T*,     \
-                              std::size_t, const T*, std::size_t, T, T*, std::size_t, const T*);
-XGRAD_INSTANTIATE(float)
-XGRAD_INSTANTIATE(double)
+template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, float, const float*,
+                   std::size_t, const float*, std::size_t, float, float*, std::size_t,
+                   const float*);
+template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, double, const double*,
+                   std::size_t, const double*, std::size_t, double, double*, std::size_t,
+                   const double*);
+#define XGRAD_INSTANTIATE(T, E)                                                               \
+  template void gemm_parallel(bool, bool, std::size_t, std::size_t, std::size_t, T, const E*, \
+                              std::size_t, const E*, std::size_t, T, T*, std::size_t, const T*);
+XGRAD_INSTANTIATE(float, float)
+XGRAD_INSTANTIATE(float, std::uint16_t)
+XGRAD_INSTANTIATE(double, double)
 #undef XGRAD_INSTANTIATE
 
 // ---- a row times a matrix ----
@@ -312,6 +354,12 @@ bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
   return too_large == 0;
 }
 
+void round_to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
+  parallel_for(n, 65'536, [&](std::size_t begin, std::size_t end) {
+    to_bfloat16(end - begin, x + begin, y + begin);
+  });
+}
+
 void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x,
                      const std::uint16_t* w, std::size_t stride, const float* bias, float* y) {
   constexpr std::size_t few = 7;  // rows of x; from there on tiles are faster (AVX2)
@@ -345,6 +393,11 @@ void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x
 }  // namespace xgrad::kernels
 
 std::string xgrad::simd_name() { return std::string(simd::Arch::name()); }
+
+std::string xgrad::bfloat16_name() {
+  const std::string& name = kernels::onednn::name();
+  return name.empty() ? blas_name() + " in float32" : name;
+}
 
 std::string xgrad::blas_name() {
   if (auto* const core_name = kernels::find_in_blas<char*()>("openblas_get_corename"))

@@ -1,7 +1,7 @@
 // Matrix products.  All are one op, product(), whose derivative is made of the same op.
 
-#include "../fused.hpp"
 #include "matmul.hpp"
+#include "../fused.hpp"
 
 #include <algorithm>
 #include <array>
@@ -47,11 +47,28 @@ detail::Blocks detail::broadcast_blocks(const Shape& own, const Shape& batch) {
   return blocks;
 }
 
+template <class E>
+detail::Operand<E>::Operand(const Value& x, bool keep) {
+  if constexpr (std::is_same_v<E, std::uint16_t>) {
+    if (!keep) {
+      rounded_ = empty_array<E>(x.shape);
+      kernels::round_to_bfloat16(rounded_.size(), x.data<float>(), rounded_.data());
+    }
+    data_ = keep ? x.bfloat16() : rounded_.data();
+  } else {
+    data_ = x.data<E>();
+  }
+}
+template class detail::Operand<float>;
+template class detail::Operand<double>;
+template class detail::Operand<std::uint16_t>;
+
 namespace {
 
 using detail::Blocks;
 using detail::broadcast_blocks;
 using detail::leading;
+using detail::Operand;
 using detail::with_matrix;
 
 // The sizes of c = op(a) op(b): op(a) (m, k), op(b) (k, n).
@@ -62,8 +79,8 @@ struct GemmSizes {
 
 // c[C(i)] = beta * c + the sum of op(a[A(i)]) op(b[B(i)]) over the items i of each block of c, plus
 // the bias in each row if there is one b for all.
-template <class T>
-void multiply(GemmSizes s, const T* a, const Blocks& a_blocks, const T* b, const Blocks& b_blocks,
+template <class T, class E>
+void multiply(GemmSizes s, const E* a, const Blocks& a_blocks, const E* b, const Blocks& b_blocks,
               T beta, T* c, const Blocks& c_blocks, const T* bias = nullptr) {
   std::size_t items = a_blocks.of_item.size();
   if (items == 0 || s.m * s.n == 0) {
@@ -99,19 +116,19 @@ void multiply(GemmSizes s, const T* a, const Blocks& a_blocks, const T* b, const
       const std::size_t i = order[block * terms + term];
       gemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, T(1), a + a_blocks.of_item[i] * s.m * s.k,
            lda, b + b_blocks.of_item[i] * s.k * s.n, ldb, term == 0 ? beta : T(1),
-           c + c_blocks.of_item[i] * s.m * s.n, s.n, nullptr);
+           c + c_blocks.of_item[i] * s.m * s.n, s.n);
     }
   };
   constexpr std::size_t piece = 262'144;  // multiplications that are worth a thread
   if (c_blocks.count < 8 && work >= 16 * piece)
     for (std::size_t block = 0; block < c_blocks.count; ++block)
-      run(block, kernels::gemm_parallel<T>);
+      run(block, [](auto... arguments) { kernels::gemm_parallel(arguments...); });
   else
     kernels::parallel_for(c_blocks.count,
                           std::max<std::size_t>(1, piece / std::max(work, piece / 64)),
                           [&](std::size_t begin, std::size_t end) {
                             for (std::size_t block = begin; block < end; ++block)
-                              run(block, kernels::gemm<T>);
+                              run(block, [](auto... arguments) { kernels::gemm(arguments...); });
                           });
 }
 
@@ -426,19 +443,28 @@ class Pair {
 Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
                        bool transpose_b, const Tensor& bias) {
   check_operands(op, std::array{a, b, bias.defined() ? bias : a});
-  const auto run = [op, transpose_a, transpose_b]<class T>(std::span<const Tensor> in) {
+  const bool autocast = Mode::current().autocast;
+  // A matrix for a whole batch is mostly a weight, which each shard multiplies twice.
+  const auto keep = [](const Shape& shape) { return shape.size() == 2; };
+  const auto run = [op, transpose_a, transpose_b, autocast,
+                    keep]<class T>(std::span<const Tensor> in) {
     const ProductLayout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
     auto c = empty_array<T>(at.out);
-    multiply<T>(at.sizes, in[0].data<T>(), at.a, in[1].data<T>(), at.b, T(0), c.data(), at.c,
-                in.size() > 2 ? in[2].data<T>() : nullptr);
+    with_operands<T>(autocast, [&]<class E>() {
+      const Operand<E> x(*in[0].identity().value), y(*in[1].identity().value, keep(in[1].shape()));
+      multiply<T, E>(at.sizes, x, at.a, y, at.b, T(0), c.data(), at.c,
+                     in.size() > 2 ? in[2].data<T>() : nullptr);
+    });
     return c;
   };
   const auto saved_if = [](const Tensor& x, bool wanted) { return wanted ? Saved(x) : Saved(); };
-  const auto backward = [op, transpose_a, transpose_b, a_shape = a.shape(), b_shape = b.shape(),
-                         has_bias = bias.defined(), a = saved_if(a, b.requires_grad()),
+  const auto backward = [op, transpose_a, transpose_b, autocast, keep, a_shape = a.shape(),
+                         b_shape = b.shape(), has_bias = bias.defined(),
+                         a = saved_if(a, b.requires_grad()),
                          b = saved_if(b, a.requires_grad())](Context& ctx) {
     const Tensor& g = ctx.gradient();
     const auto ops = [&] {
+      const Autocast same(autocast);
       if (ctx.needs(0))
         ctx.add(0, transpose_a ? product(op, b.tensor(), transpose_b, g, true)
                                : product(op, g, false, b.tensor(), !transpose_b));
@@ -453,28 +479,30 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
       ctx.add(1, transpose_b ? product(op, dy, true, x, transpose_a)
                              : product(op, x, !transpose_a, dy, false));
     };
-    const auto kernel = [&]<class T>() {
+    const auto with = [&]<class T, class E>() {
       const ProductLayout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
       const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
-      const T* const dc = g.data<T>();
+      const Operand<E> dc(*g.identity().value);
       if (ctx.needs(0)) {
-        const T* const y = b.value->data<T>();
+        const Operand<E> y(*b.value, keep(b_shape));
         const GradientBuffer<T> da = ctx.buffer<T>(0);
         if (transpose_a)
-          multiply<T>({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
+          multiply<T, E>({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
         else
-          multiply<T>({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
+          multiply<T, E>({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
       }
       if (ctx.needs(1)) {
-        const T* const x = a.value->data<T>();
+        const Operand<E> x(*a.value);
         const GradientBuffer<T> db = ctx.buffer<T>(1);
         if (transpose_b)
-          multiply<T>({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
+          multiply<T, E>({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
         else
-          multiply<T>({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
+          multiply<T, E>({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
       }
     };
-    ops_or_kernel(ctx, ops, kernel);
+    ops_or_kernel(ctx, ops, [&]<class T>() {
+      with_operands<T>(autocast, [&]<class E>() { with.template operator()<T, E>(); });
+    });
     if (has_bias)
       ctx.add(2, g);  // the engine sums it to the bias's shape
   };

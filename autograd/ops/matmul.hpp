@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 #include "../tensor.hpp"
 
@@ -25,6 +26,28 @@ struct Blocks {
 };
 /// Blocks of an operand with leading dimensions `own` that broadcast to `batch`.
 Blocks broadcast_blocks(const Shape& own, const Shape& batch);
+
+/// Calls f<E>() with the type of the elements that products of T read: bfloat16 under Autocast.
+template <class T, class F>
+void with_operands(bool autocast, const F& f) {
+  if constexpr (std::is_same_v<T, float>)
+    if (autocast)
+      return f.template operator()<std::uint16_t>();
+  f.template operator()<T>();
+}
+
+/// The elements of an operand: x's own or, for std::uint16_t, rounded to bfloat16.  `keep` keeps
+/// the rounded ones with x, for other products.
+template <class E>
+class Operand {
+ public:
+  explicit Operand(const Value& x, bool keep = false);
+  operator const E*() const { return data_; }
+
+ private:
+  Array<std::uint16_t> rounded_;
+  const E* data_;
+};
 
 /// The dimensions before the last `n`.
 Shape leading(const Shape& shape, std::size_t n);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes curves.csv: the losses of short runs in PyTorch, which the tests compare with ours.
 
-  tests/lm/program/curve.py
+  tests/lm/program/curve.py           curves.csv
+  tests/lm/program/curve.py bfloat16  curves_bfloat16.csv, under torch.autocast
 
 A line "# FLAGS" begins each curve; its lines are "step,loss".  The text is made by the rule in text(), which the test
 repeats.  Needs python3-torch.
@@ -22,6 +23,7 @@ CURVES = [
            "--weight-decay 0.3 --grad-clip 0.5 --beta2 0.95",
     TINY + "--max-iters 20 --seed 3 --n-head 4 --dropout 0.5 --grad-clip 0",
 ]
+ROUNDED = ["--preset nano --max-iters 300 --dtype bfloat16"]
 
 
 def text():
@@ -42,14 +44,15 @@ def main():
         file.write(text())
         file.flush()
         source = gpt.Text(file.name)
-    with open(os.path.join(HERE, "curves.csv"), "w", encoding="utf-8") as out:
+    rounded = sys.argv[1:] == ["bfloat16"]
+    with open(os.path.join(HERE, "curves_bfloat16.csv" if rounded else "curves.csv"), "w", encoding="utf-8") as out:
         print(f"# PyTorch {torch.__version__}", file=out)
-        for flags in CURVES:
+        for flags in ROUNDED if rounded else CURVES:
             a = gpt.parse_recipe(flags.split())
             training = gpt.Training(a, source)
             print("# " + flags, file=out)
             for step in range(a.max_iters):
-                print(f"{step},{training.step()[0]:.9g}", file=out)
+                print(f"{step},{training.step()[0]:.{5 if rounded else 9}g}", file=out)
 
 
 main()
