@@ -95,8 +95,7 @@ struct Value {
     drop_bfloat16();
     return static_cast<T*>(memory.get());
   }
-  /// float32 elements rounded to bfloat16.  The first call makes them; they are kept until the
-  /// elements change, because many products of Autocast use the same weight.
+  /// float32 elements rounded to bfloat16, which the first call makes; kept until they change.
   const std::uint16_t* bfloat16() const;
 
  private:

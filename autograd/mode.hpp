@@ -69,15 +69,15 @@ struct Decompose : ModeGuard {
                    Mode::current().autocast}) {}
 };
 
-/// While one lives, the products of float32 Tensors on this thread (matmul, linear, bmm, einsum,
-/// both products of attention) round their operands to bfloat16, to the nearest, ties to even:
+/// While one lives, products of float32 Tensors on this thread (matmul, linear, bmm, einsum, both
+/// of attention) round their operands to bfloat16, to the nearest, ties to even, and sum in
+/// float32:
 ///
-///   c = bf16(a) bf16(b),  da = bf16(dc) bf16(b)ᵀ,  db = bf16(a)ᵀ bf16(dc),  summed in float32.
+///   c = bf16(a) bf16(b),  da = bf16(dc) bf16(b)ᵀ,  db = bf16(a)ᵀ bf16(dc)
 ///
-/// A graph's derivatives follow the mode in which it was recorded, wherever backward() is called.
-/// Biases, all other ops and the weights themselves stay in float32, and float64 is not rounded at
-/// all.  Unlike torch.autocast("cpu", dtype=torch.bfloat16), results are float32.  bfloat16_name(),
-/// threads.hpp, tells whether the processor multiplies bfloat16, or these products are no faster.
+/// Backward products round if the op was recorded under an Autocast, wherever backward() runs.
+/// Biases, other ops and float64 are not rounded.  Unlike torch.autocast("cpu", torch.bfloat16),
+/// results are float32.  bfloat16_name(), threads.hpp, tells whether this is faster.
 struct Autocast : ModeGuard {
   explicit Autocast(bool enabled = true)
       : ModeGuard({Mode::current().grad_enabled, Mode::current().observer,

@@ -32,8 +32,8 @@ std::string simd_name();
 /// "MKL".
 std::string blas_name();
 
-/// The library for products under Autocast: "oneDNN 2.6.3", or "OpenBLAS Zen in float32" without
-/// oneDNN or the processor's instructions for bfloat16.
+/// The library for products under Autocast: "oneDNN 2.6.3" or, without it or without instructions
+/// for bfloat16, "OpenBLAS Zen in float32, no faster".
 std::string bfloat16_name();
 
 }  // namespace xgrad

@@ -20,6 +20,9 @@ constexpr std::size_t block_rows = 32;
 template <class T>
 constexpr std::size_t lanes = simd::Batch<T>::size;
 
+template <class T, class E>
+constexpr bool rounds = !std::is_same_v<E, T>;
+
 template <class T>
 constexpr std::size_t whole_lanes(std::size_t n) {
   return (n + lanes<T> - 1) / lanes<T> * lanes<T>;
@@ -152,8 +155,11 @@ T exponentials(T* x, std::size_t keys) {
 template <class T, class E>
 void multiply_scores(const Attention<T, E>& p, std::size_t item, const Block& b, T* scores,
                      std::size_t stride) {
-  gemm(false, true, b.rows, b.keys, p.d, p.scale, p.q.row(item, b.begin), p.q.stride,
-       p.k.row(item, b.first), p.k.stride, T(0), scores, stride);
+  gemm(false, true, b.rows, b.keys, p.d, rounds<T, E> ? T(1) : p.scale, p.q.row(item, b.begin),
+       p.q.stride, p.k.row(item, b.first), p.k.stride, T(0), scores, stride);
+  for (std::size_t r = 0; rounds<T, E> && r < b.rows; ++r)
+    for (std::size_t j = 0; j < b.keys; ++j)
+      scores[r * stride + j] *= p.scale;
 }
 
 // Weights or gradients of scores (rows, keys) as a product's operand: x itself, or rounded to
@@ -173,7 +179,6 @@ const E* operand(const T* x, const Block& b, std::size_t stride, std::size_t hal
 template <class T, class E>
 void forward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
                    const Matrices<T>& out) {
-  constexpr bool rounds = !std::is_same_v<E, T>;
   const std::size_t stride = scratch_stride<T>(p.s);
   T* const weights = scratch<T>(block_rows * stride);  // (rows, keys)
   T factor[block_rows];                                // of each row
@@ -186,13 +191,13 @@ void forward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
     factor[r] = exponentials(x, b.keys);
     if (p.keep)
       select(p.keep.row(item, b.begin + r) + b.first, n, x, p.keep_scale, T(0));
-    for (std::size_t j = 0; rounds && j < b.keys; ++j)
+    for (std::size_t j = 0; rounds<T, E> && j < b.keys; ++j)
       x[j] *= factor[r];
   }
   gemm(false, false, b.rows, p.dv, b.keys, T(1), operand<E>(weights, b, stride), stride,
        p.v.row(item, b.first), p.v.stride, T(0), out.row(item, b.begin), out.stride);
   // Dividing after the product is less work, but the weights themselves are rounded.
-  for (std::size_t r = 0; !rounds && r < b.rows; ++r) {
+  for (std::size_t r = 0; !rounds<T, E> && r < b.rows; ++r) {
     T* const y = out.row(item, b.begin + r);
     for (std::size_t j = 0; j < p.dv; ++j)
       y[j] *= factor[r];
@@ -245,6 +250,7 @@ void backward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
                     const Matrices<const E>& d_out, const AttentionGradients<T>& g, bool first) {
   const std::size_t stride = scratch_stride<T>(p.s);
   const bool caps = p.softcap != 0;
+  const T scale = rounds<T, E> ? T(1) : p.scale;  // of dq and dk; what is rounded is scaled before
   T* const weights = scratch<T>((caps ? 3 : 2) * block_rows * stride);  // (rows, keys)
   T* const d_scores = weights + block_rows * stride;                    // (rows, keys)
   T* const slopes = d_scores + block_rows * stride;                     // (rows, keys), if it caps
@@ -262,6 +268,8 @@ void backward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
       std::copy_n(dx, p.s, g.bias.row(item, b.begin + r));
     if (caps)
       std::transform(dx, dx + b.keys, slopes + r * stride, dx, std::multiplies<>());
+    for (std::size_t j = 0; rounds<T, E> && j < b.keys; ++j)
+      dx[j] *= p.scale;
   }
   const E* const w = operand<E>(weights, b, stride);
   const E* const ds = operand<E>(d_scores, b, stride, 1);
@@ -269,10 +277,10 @@ void backward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
     gemm(true, false, b.keys, p.dv, b.rows, T(1), w, stride, dy, d_out.stride,
          first ? g.beta_v : T(1), g.v.row(item, b.first), g.v.stride);
   if (g.q)  // dq = d_scores k * scale
-    gemm(false, false, b.rows, p.d, b.keys, p.scale, ds, stride, p.k.row(item, b.first), p.k.stride,
+    gemm(false, false, b.rows, p.d, b.keys, scale, ds, stride, p.k.row(item, b.first), p.k.stride,
          g.beta_q, g.q.row(item, b.begin), g.q.stride);
   if (g.k)  // dk += d_scoresᵀ q * scale
-    gemm(true, false, b.keys, p.d, b.rows, p.scale, ds, stride, p.q.row(item, b.begin), p.q.stride,
+    gemm(true, false, b.keys, p.d, b.rows, scale, ds, stride, p.q.row(item, b.begin), p.q.stride,
          first ? g.beta_k : T(1), g.k.row(item, b.first), g.k.stride);
 }
 

@@ -17,9 +17,9 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
           const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc,
           const T* bias = nullptr);
 
-/// The same for a and b in bfloat16, with sums in float32: oneDNN's, if the processor multiplies
-/// bfloat16, else BLAS's of converted tiles.  Operands below 1e-38 and results below 1e-37 may
-/// count as 0.
+/// The same for a and b in bfloat16, with sums in float32: oneDNN's if alpha is 1 and the processor
+/// multiplies bfloat16, else BLAS's of converted tiles.  Operands below 1e-38 and results below
+/// 1e-37 may count as 0.
 void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
           float alpha, const std::uint16_t* a, std::size_t lda, const std::uint16_t* b,
           std::size_t ldb, float beta, float* c, std::size_t ldc, const float* bias = nullptr);

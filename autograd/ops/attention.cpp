@@ -231,11 +231,10 @@ static Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
 // undefined; or for qkv (B, T, 3C).
 template <class T, class E>
 static kernels::Attention<T, E> problem(const AttentionSetup& setup, const Layout& layout,
-                                        std::span<const Tensor> in,
-                                        const std::vector<detail::Operand<E>>& elements) {
+                                        std::span<const Tensor> in) {
   const auto operand = [&](std::size_t part) {
-    const std::size_t i = layout.input(part);
-    return layout.operand<const E>(elements[i], in[i].shape(), part);
+    const Tensor& x = in[layout.input(part)];
+    return layout.operand(detail::elements_of<E>(x), x.shape(), part);
   };
   kernels::Attention<T, E> p{.items = static_cast<std::size_t>(numel(layout.batch)),
                              .t = layout.t,
@@ -262,15 +261,6 @@ static kernels::Attention<T, E> problem(const AttentionSetup& setup, const Layou
   if (setup.keep)
     p.keep = matrices(setup.keep->data(), setup.keep->shape(), layout.batch);
   return p;
-}
-
-// The elements of q, k and v, or of qkv.
-template <class E>
-static std::vector<detail::Operand<E>> elements(const Layout& layout, std::span<const Tensor> in) {
-  std::vector<detail::Operand<E>> result;
-  for (const Tensor& x : in.first(layout.packed ? 1 : 3))
-    result.emplace_back(*x.identity().value);
-  return result;
 }
 
 // A weight of 0 times NaN or infinity is NaN in the composition.  The kernel skips blocks of such
@@ -301,9 +291,7 @@ static Tensor attention(const char* op, const std::array<Tensor, N>& inputs, con
       [setup, layout, composition]<class T>(std::span<const Tensor> in) {
         auto out = empty_array<T>(layout.output());
         detail::with_operands<T>(setup.autocast, [&]<class E>() {
-          const auto qkv = elements<E>(layout, in);
-          kernels::attention_forward<T, E>(problem<T, E>(setup, layout, in, qkv),
-                                           layout.output(out.data()));
+          kernels::attention_forward(problem<T, E>(setup, layout, in), layout.output(out.data()));
         });
         return finite_or(std::move(out), composition, in);
       },
@@ -329,10 +317,9 @@ static Tensor attention(const char* op, const std::array<Tensor, N>& inputs, con
           return layout.operand(target(part).data, target(part).shape, part);
         };
         detail::with_operands<T>(setup.autocast, [&]<class E>() {
-          const auto qkv = elements<E>(layout, in);
-          const detail::Operand<E> dy(*ctx.gradient().identity().value);
           kernels::attention_backward<T, E>(
-              problem<T, E>(setup, layout, in, qkv), layout.output<const E>(dy),
+              problem<T, E>(setup, layout, in),
+              layout.output(detail::elements_of<E>(ctx.gradient())),
               {rows(0), rows(1), rows(2), target(0).beta, target(1).beta, target(2).beta,
                layout.packed ? Matrices<T>() : rows(3)});
         });

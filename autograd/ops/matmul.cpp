@@ -47,28 +47,12 @@ detail::Blocks detail::broadcast_blocks(const Shape& own, const Shape& batch) {
   return blocks;
 }
 
-template <class E>
-detail::Operand<E>::Operand(const Value& x, bool keep) {
-  if constexpr (std::is_same_v<E, std::uint16_t>) {
-    if (!keep) {
-      rounded_ = empty_array<E>(x.shape);
-      kernels::round_to_bfloat16(rounded_.size(), x.data<float>(), rounded_.data());
-    }
-    data_ = keep ? x.bfloat16() : rounded_.data();
-  } else {
-    data_ = x.data<E>();
-  }
-}
-template class detail::Operand<float>;
-template class detail::Operand<double>;
-template class detail::Operand<std::uint16_t>;
-
 namespace {
 
 using detail::Blocks;
 using detail::broadcast_blocks;
+using detail::elements_of;
 using detail::leading;
-using detail::Operand;
 using detail::with_matrix;
 
 // The sizes of c = op(a) op(b): op(a) (m, k), op(b) (k, n).
@@ -444,21 +428,17 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
                        bool transpose_b, const Tensor& bias) {
   check_operands(op, std::array{a, b, bias.defined() ? bias : a});
   const bool autocast = Mode::current().autocast;
-  // A matrix for a whole batch is mostly a weight, which each shard multiplies twice.
-  const auto keep = [](const Shape& shape) { return shape.size() == 2; };
-  const auto run = [op, transpose_a, transpose_b, autocast,
-                    keep]<class T>(std::span<const Tensor> in) {
+  const auto run = [op, transpose_a, transpose_b, autocast]<class T>(std::span<const Tensor> in) {
     const ProductLayout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
     auto c = empty_array<T>(at.out);
     with_operands<T>(autocast, [&]<class E>() {
-      const Operand<E> x(*in[0].identity().value), y(*in[1].identity().value, keep(in[1].shape()));
-      multiply<T, E>(at.sizes, x, at.a, y, at.b, T(0), c.data(), at.c,
-                     in.size() > 2 ? in[2].data<T>() : nullptr);
+      multiply(at.sizes, elements_of<E>(in[0]), at.a, elements_of<E>(in[1]), at.b, T(0), c.data(),
+               at.c, in.size() > 2 ? in[2].data<T>() : nullptr);
     });
     return c;
   };
   const auto saved_if = [](const Tensor& x, bool wanted) { return wanted ? Saved(x) : Saved(); };
-  const auto backward = [op, transpose_a, transpose_b, autocast, keep, a_shape = a.shape(),
+  const auto backward = [op, transpose_a, transpose_b, autocast, a_shape = a.shape(),
                          b_shape = b.shape(), has_bias = bias.defined(),
                          a = saved_if(a, b.requires_grad()),
                          b = saved_if(b, a.requires_grad())](Context& ctx) {
@@ -479,30 +459,30 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
       ctx.add(1, transpose_b ? product(op, dy, true, x, transpose_a)
                              : product(op, x, !transpose_a, dy, false));
     };
-    const auto with = [&]<class T, class E>() {
-      const ProductLayout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
-      const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
-      const Operand<E> dc(*g.identity().value);
-      if (ctx.needs(0)) {
-        const Operand<E> y(*b.value, keep(b_shape));
-        const GradientBuffer<T> da = ctx.buffer<T>(0);
-        if (transpose_a)
-          multiply<T, E>({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
-        else
-          multiply<T, E>({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
-      }
-      if (ctx.needs(1)) {
-        const Operand<E> x(*a.value);
-        const GradientBuffer<T> db = ctx.buffer<T>(1);
-        if (transpose_b)
-          multiply<T, E>({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
-        else
-          multiply<T, E>({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
-      }
+    const auto kernel = [&]<class T>() {
+      with_operands<T>(autocast, [&]<class E>() {
+        const ProductLayout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
+        const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
+        const E* const dc = elements_of<E>(g);
+        if (ctx.needs(0)) {
+          const E* const y = elements_of<E>(b);
+          const GradientBuffer<T> da = ctx.buffer<T>(0);
+          if (transpose_a)
+            multiply({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
+          else
+            multiply({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
+        }
+        if (ctx.needs(1)) {
+          const E* const x = elements_of<E>(a);
+          const GradientBuffer<T> db = ctx.buffer<T>(1);
+          if (transpose_b)
+            multiply({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
+          else
+            multiply({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
+        }
+      });
     };
-    ops_or_kernel(ctx, ops, [&]<class T>() {
-      with_operands<T>(autocast, [&]<class E>() { with.template operator()<T, E>(); });
-    });
+    ops_or_kernel(ctx, ops, kernel);
     if (has_bias)
       ctx.add(2, g);  // the engine sums it to the bias's shape
   };

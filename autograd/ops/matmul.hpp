@@ -36,18 +36,14 @@ void with_operands(bool autocast, const F& f) {
   f.template operator()<T>();
 }
 
-/// The elements of an operand: x's own or, for std::uint16_t, rounded to bfloat16.  `keep` keeps
-/// the rounded ones with x, for other products.
+/// The elements of an operand: x's own or, for std::uint16_t, rounded to bfloat16.
 template <class E>
-class Operand {
- public:
-  explicit Operand(const Value& x, bool keep = false);
-  operator const E*() const { return data_; }
-
- private:
-  Array<std::uint16_t> rounded_;
-  const E* data_;
-};
+const E* elements_of(const Saved& x) {
+  if constexpr (std::is_same_v<E, std::uint16_t>)
+    return x.value->bfloat16();
+  else
+    return x.value->data<E>();
+}
 
 /// The dimensions before the last `n`.
 Shape leading(const Shape& shape, std::size_t n);

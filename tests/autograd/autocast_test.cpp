@@ -224,6 +224,60 @@ TEST_CASE("autocast: a changed weight is rounded anew", "[autocast]") {
   CHECK(sum(linear(x, w)).item() == -24);
 }
 
+TEST_CASE("autocast: attention rounds as its composition does", "[autocast]") {
+  manual_seed(6);
+  const Tensor q = randn({2, 4, 70, 16}), k = randn({2, 2, 50, 16}), v = randn({2, 2, 50, 24});
+  const Tensor qkv = randn({2, 70, 96}), bias = randn({70, 50}), square_v = randn({2, 4, 70, 16});
+  using Inputs = std::vector<Tensor>;
+  struct Case {
+    std::string name;
+    Inputs inputs;
+    std::function<Tensor(const Inputs&)> f;
+  };
+  const auto with = [](AttentionOptions options) {
+    return [options](const Inputs& in) {
+      manual_seed(7);
+      return in.size() > 3 ? scaled_dot_product_attention(in[0], in[1], in[2], in[3], options)
+                           : scaled_dot_product_attention(in[0], in[1], in[2], options);
+    };
+  };
+  const Inputs same{q, square_v, square_v};
+  for (const Case& c : std::vector<Case>{
+           {"plain", same, with({})},
+           {"causal", same, with({.is_causal = true})},
+           {"scaled", same, with({.scale = 0.3, .softcap = 2})},
+           {"dropout", same, with({.dropout_p = 0.3})},
+           {"grouped", {q, k, v}, with({.enable_gqa = true})},
+           {"bias", {q, k, v, bias}, with({.enable_gqa = true})},
+           {"packed", {qkv}, [](const Inputs& in) { return causal_self_attention(in[0], 2); }}}) {
+    CAPTURE(c.name);
+    const auto results = [&](bool autocast, bool decompose) {
+      Inputs leaves;
+      for (const Tensor& x : c.inputs)
+        leaves.push_back(x.detach().requires_grad_());
+      const Autocast rounding(autocast);
+      Mode mode = Mode::current();
+      mode.decompose = decompose;
+      const ModeGuard form(mode);
+      const Tensor y = c.f(leaves);
+      Inputs all = grad({sum(square(y))}, leaves);
+      all.push_back(y.detach());
+      return all;
+    };
+    const auto error = [](const Tensor& a, const Tensor& b) {  // relative, of all elements
+      return (mean(square(a - b)) / mean(square(b))).item();
+    };
+    const Inputs fused = results(true, false), composed = results(true, true),
+                 exact = results(false, false);
+    for (std::size_t i = 0; i < fused.size(); ++i) {
+      CAPTURE(i);
+      CHECK(error(fused[i], composed[i]) < 1e-8);  // some weights are rounded the other way
+      CHECK(error(fused[i], exact[i]) > 1e-6);
+      CHECK(error(fused[i], exact[i]) < 1e-4);
+    }
+  }
+}
+
 TEST_CASE("autocast: recomputation and shards round as the whole does", "[autocast]") {
   manual_seed(4);
   const Tensor x = randn({8, 12}), w = randn({12, 12}).requires_grad_();
