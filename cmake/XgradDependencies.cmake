@@ -35,7 +35,7 @@ find_package(BLAS QUIET)  # BLA_VENDOR chooses one of several, such as Intel10_6
 if(NOT BLAS_FOUND)
   list(APPEND xgrad_missing BLAS)
 endif()
-# Products of bfloat16, mode.hpp.  Of oneDNN's ways to use several threads, only OpenMP's can be switched off.
+# oneDNN multiplies bfloat16 (mode.hpp), if we can keep it from using several threads: we can with OpenMP's.
 if(NOT XGRAD_ONEDNN STREQUAL OFF)
   find_path(XGRAD_DNNL_INCLUDE oneapi/dnnl/dnnl_config.h)
   find_library(XGRAD_DNNL_LIBRARY dnnl)
