@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include "memory.hpp"
@@ -91,8 +92,16 @@ struct Value {
   }
   template <class T>
   T* writable_data() const {  ///< for the sole owner
+    drop_bfloat16();
     return static_cast<T*>(memory.get());
   }
+  /// float32 elements rounded to bfloat16, which the first call makes; kept until they change.
+  const std::uint16_t* bfloat16() const;
+
+ private:
+  void drop_bfloat16() const;
+
+  mutable std::atomic<std::uint16_t*> bfloat16_ = nullptr;
 };
 
 namespace detail {

@@ -1,6 +1,6 @@
 #pragma once
 // The mode of the current thread: whether ops are recorded in a graph, the observer that is told of
-// them, and whether fused ops run as compositions.
+// them, whether fused ops run as compositions, and whether products round their operands.
 
 #include <cstddef>
 #include <functional>
@@ -32,7 +32,8 @@ struct Mode {
   bool grad_enabled = true;
   Observer* observer = nullptr;
   bool decompose = false;  ///< see Decompose
-  Mode with_grad(bool enabled) const { return {enabled, observer, decompose}; }
+  bool autocast = false;   ///< see Autocast
+  Mode with_grad(bool enabled) const { return {enabled, observer, decompose, autocast}; }
   static Mode& current() {
     static thread_local constinit Mode mode{};
     return mode;
@@ -63,7 +64,24 @@ struct EnableGrad : ModeGuard {
 /// While one lives, fused ops on this thread (attention, norms, gelu, cross_entropy) run as
 /// compositions, in a Scope of their name.  A Trace then sees their intermediates.
 struct Decompose : ModeGuard {
-  Decompose() : ModeGuard({Mode::current().grad_enabled, Mode::current().observer, true}) {}
+  Decompose()
+      : ModeGuard({Mode::current().grad_enabled, Mode::current().observer, true,
+                   Mode::current().autocast}) {}
+};
+
+/// While one lives, products of float32 Tensors on this thread (matmul, linear, bmm, einsum, both
+/// of attention) round their operands to bfloat16, to the nearest, ties to even, and sum in
+/// float32:
+///
+///   c = bf16(a) bf16(b),  da = bf16(dc) bf16(b)ᵀ,  db = bf16(a)ᵀ bf16(dc)
+///
+/// Backward products round if the op was recorded under an Autocast, wherever backward() runs.
+/// Biases, other ops and float64 are not rounded.  Unlike torch.autocast("cpu", torch.bfloat16),
+/// results are float32.  bfloat16_name(), threads.hpp, tells whether this is faster.
+struct Autocast : ModeGuard {
+  explicit Autocast(bool enabled = true)
+      : ModeGuard({Mode::current().grad_enabled, Mode::current().observer,
+                   Mode::current().decompose, enabled}) {}
 };
 
 }  // namespace xgrad

@@ -40,9 +40,9 @@ struct Call {
   std::vector<std::shared_ptr<Node>> made;  // by rising sequence
   std::vector<std::shared_ptr<Node>> from;  // its inputs: leaves and results of other ops
 
-  Call(const Function& f, const Inputs& inputs) {
+  Call(const Function& f, const Inputs& inputs, bool autocast) {
     NodeRecorder recorder;
-    const ModeGuard mode({true, &recorder});
+    const ModeGuard mode({true, &recorder, false, autocast});
     const auto same = [](std::span<const Tensor> in) { return in[0]; };
     y = record("checkpoint", {f(inputs)}, same, PassOn{});  // never an input itself
     std::unordered_set<const Node*> seen{nullptr};
@@ -119,6 +119,7 @@ struct RecomputeFormula {
   std::vector<std::shared_ptr<const Value>> leaves = {};  // null for a node that is no leaf
   std::optional<Generator> drew_from = {};
   bool in_shard = false;  // f drew within a shard
+  bool autocast = Mode::current().autocast;
 
   void operator()(Context& ctx) const {
     if (drew_from && !in_shard)
@@ -159,7 +160,7 @@ struct RecomputeFormula {
     Inputs values;
     for (const Saved& x : inputs)
       values.push_back(x.tensor());
-    return {f, values};
+    return {f, values, autocast};
   }
 };
 
@@ -173,7 +174,7 @@ Tensor checkpoint(const Function& f, const Inputs& inputs) {
   if (!mode.grad_enabled || mode.decompose || (mode.observer != nullptr && outer == nullptr))
     return f(inputs);
   const Generator before = default_generator();
-  const Call call(f, inputs);
+  const Call call(f, inputs, mode.autocast);
   Tensor y = call.y.detach();
   if (call.from.empty())
     return y;

@@ -9,6 +9,7 @@
 #include "engine.hpp"
 #include "fail.hpp"
 #include "kernels/copy.hpp"
+#include "kernels/gemm.hpp"
 #include "mode.hpp"
 #include "ops.hpp"
 
@@ -54,6 +55,7 @@ void Tensor::set_value(std::shared_ptr<const Value> value) {
 // The owner of a Value's memory may hold a Tensor whose memory has another owner, and so on.  The
 // rest of a long chain is queued in a list, because recursion would overflow the stack.
 Value::~Value() {
+  drop_bfloat16();
   constexpr int deepest = 100;
   static thread_local constinit int depth = 0;
   static thread_local constinit std::vector<std::shared_ptr<void>>* waiting = nullptr;
@@ -76,6 +78,24 @@ Value::~Value() {
     waiting = nullptr;
   }
   --depth;
+}
+
+const std::uint16_t* Value::bfloat16() const {
+  if (const std::uint16_t* const made = bfloat16_.load(std::memory_order_acquire))
+    return made;
+  auto n = static_cast<std::size_t>(xgrad::numel(shape));
+  std::uint16_t* const mine = Allocator<std::uint16_t>().allocate(n);
+  kernels::round_to_bfloat16(n, data<float>(), mine);
+  std::uint16_t* first = nullptr;
+  if (bfloat16_.compare_exchange_strong(first, mine, std::memory_order_acq_rel))
+    return mine;
+  Allocator<std::uint16_t>().deallocate(mine, n);  // another thread was faster
+  return first;
+}
+
+void Value::drop_bfloat16() const {
+  if (std::uint16_t* const old = bfloat16_.exchange(nullptr, std::memory_order_acq_rel))
+    Allocator<std::uint16_t>().deallocate(old, static_cast<std::size_t>(xgrad::numel(shape)));
 }
 
 void detail::make_sole_owner(std::shared_ptr<const Value>& value) {

@@ -32,4 +32,8 @@ std::string simd_name();
 /// "MKL".
 std::string blas_name();
 
+/// The library for products under Autocast: "oneDNN 2.6.3" or, without it or without instructions
+/// for bfloat16, "OpenBLAS Zen in float32, no faster".
+std::string bfloat16_name();
+
 }  // namespace xgrad

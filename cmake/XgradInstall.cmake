@@ -74,7 +74,7 @@ if(PKG_CONFIG_FOUND AND xgrad_blas MATCHES openblas)
   endif()
 endif()
 xgrad_pkg_config(xgrad-core "xtensor xsimd fmt" "${blas}" "io;optim;nn;check;parallel;autograd;kernels"
-                 ${XGRAD_XXHASH_LIBRARY} ${BLAS_LIBRARIES} ${CMAKE_THREAD_LIBS_INIT} ${CMAKE_DL_LIBS})
+                 ${XGRAD_XXHASH_LIBRARY} ${BLAS_LIBRARIES} ${xgrad_onednn_library} ${CMAKE_THREAD_LIBS_INIT} ${CMAKE_DL_LIBS})
 if(XGRAD_LM OR XGRAD_VIZ)
   set(layers ${xgrad_kit})
   list(REVERSE layers)

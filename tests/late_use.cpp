@@ -15,7 +15,8 @@ using namespace xgrad;
 namespace {
 
 // All that has memory of its own for each thread: attention (forward and backward, both dtypes),
-// products with bfloat16 (few rows and many), names of scopes, a profile, small blocks, draws.
+// products with bfloat16 (few rows and many, Autocast's), names of scopes, a profile, small blocks,
+// draws.
 double use_all() {
   manual_seed(1);
   double sum = 0;
@@ -30,6 +31,8 @@ double use_all() {
   const NoGrad no_grad;
   for (const Size rows : {2, 40})
     sum += layer(ones({rows, 64})).sum().item();
+  const Autocast autocast;
+  sum += matmul(ones({70, 8}), ones({8, 70})).sum().item();
   const Profile profile;
   const Trace trace;
   const Scope scope("a name that is too long to be kept in a string itself", 12);

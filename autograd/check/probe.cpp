@@ -303,7 +303,8 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& outputs, const std::vec
                               const std::vector<Tensor>& cotangents, const GradOptions& options,
                               const OnGradient& on_gradient) {
   Running running(on_gradient);
-  const ModeGuard mode({Mode::current().grad_enabled, &running, Mode::current().decompose});
+  const Mode outer = Mode::current();
+  const ModeGuard mode({outer.grad_enabled, &running, outer.decompose, outer.autocast});
   try {
     return partial_gradients(outputs, inputs, cotangents, options);
   } catch (const ShapeError& error) {

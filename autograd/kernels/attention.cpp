@@ -1,10 +1,11 @@
+#include "attention.hpp"
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <type_traits>
 #include "../buffer.hpp"
 #include "../per_thread.hpp"
-#include "attention.hpp"
 #include "gemm.hpp"
 #include "lines.hpp"
 #include "parallel.hpp"
@@ -18,6 +19,9 @@ constexpr std::size_t block_rows = 32;
 
 template <class T>
 constexpr std::size_t lanes = simd::Batch<T>::size;
+
+template <class T, class E>
+constexpr bool rounds = !std::is_same_v<E, T>;
 
 template <class T>
 constexpr std::size_t whole_lanes(std::size_t n) {
@@ -70,8 +74,8 @@ void fill_from(T* x, std::size_t n, std::size_t end, T value) {
 struct Block {
   std::size_t begin, rows, first, keys;
 };
-template <class T>
-Block block_of(const Attention<T>& p, std::size_t item, std::size_t index) {
+template <class T, class E>
+Block block_of(const Attention<T, E>& p, std::size_t item, std::size_t index) {
   const std::size_t begin = index * block_rows, rows = std::min(block_rows, p.t - begin);
   const std::size_t end = p.keys_of(begin + rows - 1);
   std::size_t first = p.first ? end : 0;
@@ -95,8 +99,8 @@ void cap(T softcap, std::size_t n, T* x, T* derivative) {
 
 // Adds the bias to the scores of row i and sets masked ones to -inf, up to the end of the last
 // key's register.  Returns the place after the row's last key.
-template <class T>
-std::size_t mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, const Block& b,
+template <class T, class E>
+std::size_t mask_scores(const Attention<T, E>& p, std::size_t item, std::size_t i, const Block& b,
                         T* x) {
   constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
   const std::size_t n = p.keys_of(i) - b.first;
@@ -148,15 +152,32 @@ T exponentials(T* x, std::size_t keys) {
 }
 
 // scores (rows, keys) = q kᵀ * scale
-template <class T>
-void multiply_scores(const Attention<T>& p, std::size_t item, const Block& b, T* scores,
+template <class T, class E>
+void multiply_scores(const Attention<T, E>& p, std::size_t item, const Block& b, T* scores,
                      std::size_t stride) {
-  gemm(false, true, b.rows, b.keys, p.d, p.scale, p.q.row(item, b.begin), p.q.stride,
-       p.k.row(item, b.first), p.k.stride, T(0), scores, stride);
+  gemm(false, true, b.rows, b.keys, p.d, rounds<T, E> ? T(1) : p.scale, p.q.row(item, b.begin),
+       p.q.stride, p.k.row(item, b.first), p.k.stride, T(0), scores, stride);
+  for (std::size_t r = 0; rounds<T, E> && r < b.rows; ++r)
+    for (std::size_t j = 0; j < b.keys; ++j)
+      scores[r * stride + j] *= p.scale;
 }
 
-template <class T>
-void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
+// Weights or gradients of scores (rows, keys) as a product's operand: x itself, or rounded to
+// bfloat16 in the first or the second half of other scratch memory.
+template <class E, class T>
+const E* operand(const T* x, const Block& b, std::size_t stride, std::size_t half = 0) {
+  if constexpr (std::is_same_v<E, T>) {
+    return x;
+  } else {
+    E* const rounded = scratch<E>(2 * block_rows * stride) + half * block_rows * stride;
+    for (std::size_t r = 0; r < b.rows; ++r)
+      to_bfloat16(b.keys, x + r * stride, rounded + r * stride);
+    return rounded;
+  }
+}
+
+template <class T, class E>
+void forward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
                    const Matrices<T>& out) {
   const std::size_t stride = scratch_stride<T>(p.s);
   T* const weights = scratch<T>(block_rows * stride);  // (rows, keys)
@@ -170,11 +191,13 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
     factor[r] = exponentials(x, b.keys);
     if (p.keep)
       select(p.keep.row(item, b.begin + r) + b.first, n, x, p.keep_scale, T(0));
+    for (std::size_t j = 0; rounds<T, E> && j < b.keys; ++j)
+      x[j] *= factor[r];
   }
-  // Dividing after the product is less work.
-  gemm(false, false, b.rows, p.dv, b.keys, T(1), weights, stride, p.v.row(item, b.first),
-       p.v.stride, T(0), out.row(item, b.begin), out.stride);
-  for (std::size_t r = 0; r < b.rows; ++r) {
+  gemm(false, false, b.rows, p.dv, b.keys, T(1), operand<E>(weights, b, stride), stride,
+       p.v.row(item, b.first), p.v.stride, T(0), out.row(item, b.begin), out.stride);
+  // Dividing after the product is less work, but the weights themselves are rounded.
+  for (std::size_t r = 0; !rounds<T, E> && r < b.rows; ++r) {
     T* const y = out.row(item, b.begin + r);
     for (std::size_t j = 0; j < p.dv; ++j)
       y[j] *= factor[r];
@@ -183,8 +206,8 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b,
 
 // One row of weights w = softmax(x), from scores x and the gradient dw of the weights after
 // dropout.  Then x holds the weights after dropout, and dw the scores' gradient, w (dw - sum w dw).
-template <class T>
-void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, const Block& b, T* x,
+template <class T, class E>
+void backward_row(const Attention<T, E>& p, std::size_t item, std::size_t i, const Block& b, T* x,
                   T* dw) {
   using Batch = simd::Batch<T>;
   const bool* const keep = p.keep ? p.keep.row(item, i) + b.first : nullptr;
@@ -216,22 +239,22 @@ void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, const 
   const bool nan = factor != factor;  // then all weights of the row are NaN, masked ones too
   if (nan)
     for (std::size_t j = 0; j < keys; ++j)
-      if (j >= n || b.first + j < p.first_of(item, i) ||
-          (p.allowed && !p.allowed.row(item, i)[j]))
+      if (j >= n || b.first + j < p.first_of(item, i) || (p.allowed && !p.allowed.row(item, i)[j]))
         dw[j] = 0;  // a masked score has no gradient
   if (keep != nullptr)
     select(keep, nan ? keys : n, x, p.keep_scale, T(0));
 }
 
-template <class T>
-void backward_block(const Attention<T>& p, std::size_t item, const Block& b,
-                    const Matrices<const T>& d_out, const AttentionGradients<T>& g, bool first) {
+template <class T, class E>
+void backward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
+                    const Matrices<const E>& d_out, const AttentionGradients<T>& g, bool first) {
   const std::size_t stride = scratch_stride<T>(p.s);
   const bool caps = p.softcap != 0;
+  const T scale = rounds<T, E> ? T(1) : p.scale;  // of dq and dk; what is rounded is scaled before
   T* const weights = scratch<T>((caps ? 3 : 2) * block_rows * stride);  // (rows, keys)
   T* const d_scores = weights + block_rows * stride;                    // (rows, keys)
   T* const slopes = d_scores + block_rows * stride;                     // (rows, keys), if it caps
-  const T* const dy = d_out.row(item, b.begin);                         // (rows, Dv)
+  const E* const dy = d_out.row(item, b.begin);                         // (rows, Dv)
   multiply_scores(p, item, b, weights, stride);
   gemm(false, true, b.rows, b.keys, p.dv, T(1), dy, d_out.stride, p.v.row(item, b.first),
        p.v.stride, T(0), d_scores, stride);
@@ -245,16 +268,20 @@ void backward_block(const Attention<T>& p, std::size_t item, const Block& b,
       std::copy_n(dx, p.s, g.bias.row(item, b.begin + r));
     if (caps)
       std::transform(dx, dx + b.keys, slopes + r * stride, dx, std::multiplies<>());
+    for (std::size_t j = 0; rounds<T, E> && j < b.keys; ++j)
+      dx[j] *= p.scale;
   }
+  const E* const w = operand<E>(weights, b, stride);
+  const E* const ds = operand<E>(d_scores, b, stride, 1);
   if (g.v)  // dv += weightsᵀ dy
-    gemm(true, false, b.keys, p.dv, b.rows, T(1), weights, stride, dy, d_out.stride,
+    gemm(true, false, b.keys, p.dv, b.rows, T(1), w, stride, dy, d_out.stride,
          first ? g.beta_v : T(1), g.v.row(item, b.first), g.v.stride);
   if (g.q)  // dq = d_scores k * scale
-    gemm(false, false, b.rows, p.d, b.keys, p.scale, d_scores, stride, p.k.row(item, b.first),
-         p.k.stride, g.beta_q, g.q.row(item, b.begin), g.q.stride);
+    gemm(false, false, b.rows, p.d, b.keys, scale, ds, stride, p.k.row(item, b.first), p.k.stride,
+         g.beta_q, g.q.row(item, b.begin), g.q.stride);
   if (g.k)  // dk += d_scoresᵀ q * scale
-    gemm(true, false, b.keys, p.d, b.rows, p.scale, d_scores, stride, p.q.row(item, b.begin),
-         p.q.stride, first ? g.beta_k : T(1), g.k.row(item, b.first), g.k.stride);
+    gemm(true, false, b.keys, p.d, b.rows, scale, ds, stride, p.q.row(item, b.begin), p.q.stride,
+         first ? g.beta_k : T(1), g.k.row(item, b.first), g.k.stride);
 }
 
 template <class T>
@@ -265,15 +292,15 @@ void clear_rows(const Matrices<T>& x, T beta, std::size_t item, std::size_t begi
       std::fill_n(x.row(item, i), width, T(0));
 }
 
-template <class T>
-std::size_t blocks_of(const Attention<T>& p) {
+template <class T, class E>
+std::size_t blocks_of(const Attention<T, E>& p) {
   return (p.t + block_rows - 1) / block_rows;
 }
 
 }  // namespace
 
-template <class T>
-void attention_forward(const Attention<T>& p, const Matrices<T>& out) {
+template <class T, class E>
+void attention_forward(const Attention<T, E>& p, const Matrices<T>& out) {
   constexpr std::size_t least_work = 32'768;  // multiplications that are worth a thread
   const std::size_t blocks = blocks_of(p);
   const std::size_t work = std::min(block_rows, p.t) * p.s * (p.d + p.dv);
@@ -285,8 +312,8 @@ void attention_forward(const Attention<T>& p, const Matrices<T>& out) {
                });
 }
 
-template <class T>
-void attention_backward(const Attention<T>& p, const Matrices<const T>& d_out,
+template <class T, class E>
+void attention_backward(const Attention<T, E>& p, const Matrices<const E>& d_out,
                         const AttentionGradients<T>& g) {
   const std::size_t blocks = blocks_of(p);
   parallel(p.items, [&](std::size_t item) {
@@ -300,11 +327,13 @@ void attention_backward(const Attention<T>& p, const Matrices<const T>& d_out,
   });
 }
 
-template void attention_forward(const Attention<float>&, const Matrices<float>&);
-template void attention_forward(const Attention<double>&, const Matrices<double>&);
-template void attention_backward(const Attention<float>&, const Matrices<const float>&,
-                                 const AttentionGradients<float>&);
-template void attention_backward(const Attention<double>&, const Matrices<const double>&,
-                                 const AttentionGradients<double>&);
+#define XGRAD_INSTANTIATE(T, E)                                                      \
+  template void attention_forward(const Attention<T, E>&, const Matrices<T>&);       \
+  template void attention_backward(const Attention<T, E>&, const Matrices<const E>&, \
+                                   const AttentionGradients<T>&);
+XGRAD_INSTANTIATE(float, float)
+XGRAD_INSTANTIATE(float, std::uint16_t)
+XGRAD_INSTANTIATE(double, double)
+#undef XGRAD_INSTANTIATE
 
 }  // namespace xgrad::kernels

@@ -106,14 +106,6 @@ std::unique_lock<std::mutex> turn_at_blas() {
   return needed ? std::unique_lock(mutex) : std::unique_lock<std::mutex>();
 }
 
-using Floats = simd::Batch<float>;
-
-using Words = simd::Batch<std::uint32_t>;
-
-using Halves = simd::Batch<std::uint16_t>;
-
-using Scratch = std::vector<float, Allocator<float>>;
-
 }  // namespace
 
 template <class T>
@@ -148,9 +140,9 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
                      as_int(ldc));
 }
 
-template <class T>
+template <class T, class E>
 void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
-                   T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c,
+                   T alpha, const E* a, std::size_t lda, const E* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc, const T* bias) {
   if (m == 0 || n == 0)
     return;
@@ -167,13 +159,18 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
   });
 }
 
-#define XGRAD_INSTANTIATE(T)                                                                      \
-  template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, T, const T*, std::size_t, \
-                     const T*, std::size_t, T, T*, std::size_t, const T*);                        \
-  template void gemm_parallel(bool, bool, std::size_t, std::size_t, std::size_t, T, const T*,     \
-                              std::size_t, const T*, std::size_t, T, T*, std::size_t, const T*);
-XGRAD_INSTANTIATE(float)
-XGRAD_INSTANTIATE(double)
+template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, float, const float*,
+                   std::size_t, const float*, std::size_t, float, float*, std::size_t,
+                   const float*);
+template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, double, const double*,
+                   std::size_t, const double*, std::size_t, double, double*, std::size_t,
+                   const double*);
+#define XGRAD_INSTANTIATE(T, E)                                                               \
+  template void gemm_parallel(bool, bool, std::size_t, std::size_t, std::size_t, T, const E*, \
+                              std::size_t, const E*, std::size_t, T, T*, std::size_t, const T*);
+XGRAD_INSTANTIATE(float, float)
+XGRAD_INSTANTIATE(float, std::uint16_t)
+XGRAD_INSTANTIATE(double, double)
 #undef XGRAD_INSTANTIATE
 
 // ---- a row times a matrix ----
@@ -247,100 +244,6 @@ template void gemv(bool, std::size_t, std::size_t, float, const float*, const fl
                    float, float*);
 template void gemv(bool, std::size_t, std::size_t, double, const double*, const double*,
                    std::size_t, double, double*);
-
-// ---- matrices in bfloat16 ----
-
-constexpr std::size_t lanes = Floats::size;
-static_assert(bfloat16_columns % Halves::size == 0);
-
-// A register of bfloat16 holds two elements in each 32-bit word.  One shift turns the even elements
-// to floats and one mask the odd ones, so x is permuted alike: of every 2 * lanes elements the even
-// ones come first.
-static void put_in_order(std::size_t k, const float* x, std::size_t padded, float* to) {
-  std::fill_n(to, padded, 0.F);
-  for (std::size_t i = 0; i < k; ++i) {
-    const std::size_t block = i / (2 * lanes) * (2 * lanes), within = i % (2 * lanes);
-    to[block + within % 2 * lanes + within / 2] = x[i];
-  }
-}
-
-// The products of the permuted x with `rows` rows of w, interleaved.
-template <std::size_t rows>
-static void dot_rows(std::size_t padded, const float* x, const std::uint16_t* w, const float* bias,
-                     float* y) {
-  constexpr std::size_t line = 32;  // elements of a line of the cache
-  std::array<Floats, rows> sums;
-  sums.fill(Floats(0.F));
-  const Words upper(0xFFFF0000U);
-  for (std::size_t i = 0; i < padded; i += 2 * lanes) {
-    const Floats even = Floats::load_unaligned(x + i), odd = Floats::load_unaligned(x + i + lanes);
-    // Prefetches the next rows, in the order of memory.
-    for (std::size_t next = 0; next < 2 * lanes * rows; next += line)
-      __builtin_prefetch(w + (padded + i) * rows + next);
-    for (std::size_t r = 0; r < rows; ++r) {
-      const auto pair = std::bit_cast<Words>(Halves::load_unaligned(w + r * padded + i));
-      sums[r] = xsimd::fma(even, std::bit_cast<Floats>(pair << 16), sums[r]);
-      sums[r] = xsimd::fma(odd, std::bit_cast<Floats>(pair & upper), sums[r]);
-    }
-  }
-  for (std::size_t r = 0; r < rows; ++r)
-    y[r] = add_lanes<float>(sums[r]) + (bias == nullptr ? 0.F : bias[r]);
-}
-
-static void dot(std::size_t n, std::size_t padded, const float* x, const std::uint16_t* w,
-                const float* bias, float* y) {
-  constexpr std::size_t together = 4;
-  const auto bias_of = [&](std::size_t j) { return bias == nullptr ? nullptr : bias + j; };
-  std::size_t j = 0;
-  for (; j + together <= n; j += together)
-    dot_rows<together>(padded, x, w + j * padded, bias_of(j), y + j);
-  for (; j < n; ++j)
-    dot_rows<1>(padded, x, w + j * padded, bias_of(j), y + j);
-}
-
-bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
-  constexpr std::uint32_t infinity = 0x7F800000;
-  std::uint32_t too_large = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(x[i]), magnitude = bits & 0x7FFFFFFF;
-    const std::uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-    // A NaN whose fraction has set bits in the lower half alone would become an infinity.
-    const std::uint32_t nan = bits >> 16 | ((bits & 0x7F0000) == 0 ? 0x40U : 0U);
-    y[i] = static_cast<std::uint16_t>(magnitude > infinity ? nan : rounded);
-    too_large |= static_cast<std::uint32_t>(magnitude < infinity && (rounded & 0x7FFF) == 0x7F80);
-  }
-  return too_large == 0;
-}
-
-void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x,
-                     const std::uint16_t* w, std::size_t stride, const float* bias, float* y) {
-  constexpr std::size_t few = 7;  // rows of x; from there on tiles are faster (AVX2)
-  const auto rows_of = [&](std::size_t elements) {  // a tile of about so many
-    return std::max<std::size_t>(elements / std::max<std::size_t>(stride, 1) / 64 * 64, 64);
-  };
-  if (m > few) {
-    parallel_for(n, rows_of(131'072), [&](std::size_t begin, std::size_t end) {
-      auto& tile = detail::per_thread<Scratch, struct Tile>();
-      const std::size_t size = (end - begin) * stride;
-      tile.resize(std::max(tile.size(), size));
-      for (std::size_t i = 0; i < size; ++i)
-        tile[i] = from_bfloat16(w[begin * stride + i]);
-      gemm(false, true, m, end - begin, k, 1.F, x, k, tile.data(), stride, 0.F, y + begin, n,
-           bias == nullptr ? nullptr : bias + begin);
-    });
-    return;
-  }
-  auto& ordered = detail::per_thread<Scratch, struct Ordered>();
-  ordered.resize(std::max(ordered.size(), m * stride));
-  for (std::size_t i = 0; i < m; ++i)
-    put_in_order(k, x + i * k, stride, ordered.data() + i * stride);
-  parallel_for(n, rows_of(32'768),
-               [&, in_order = ordered.data()](std::size_t begin, std::size_t end) {
-                 for (std::size_t i = 0; i < m; ++i)
-                   dot(end - begin, stride, in_order + i * stride, w + begin * stride,
-                       bias == nullptr ? nullptr : bias + begin, y + i * n + begin);
-               });
-}
 
 }  // namespace xgrad::kernels
 

@@ -1,5 +1,5 @@
 #pragma once
-// Matrix products: BLAS's, those of one row, and those with a matrix in bfloat16.
+// Matrix products: BLAS's, those of one row, and those with matrices in bfloat16.
 
 #include <bit>
 #include <cstddef>
@@ -17,10 +17,18 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
           const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c, std::size_t ldc,
           const T* bias = nullptr);
 
-/// The same, on all threads, by blocks of c's rows or columns that depend on the sizes alone.
-template <class T>
+/// The same for a and b in bfloat16, with sums in float32: oneDNN's if alpha is 1 and the processor
+/// multiplies bfloat16, else BLAS's of converted tiles.  Operands below 1e-38 and results below
+/// 1e-37 may count as 0.
+void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
+          float alpha, const std::uint16_t* a, std::size_t lda, const std::uint16_t* b,
+          std::size_t ldb, float beta, float* c, std::size_t ldc, const float* bias = nullptr);
+
+/// The same, on all threads, by blocks of c's rows or columns that depend on the sizes alone.  E is
+/// T, or std::uint16_t for bfloat16.
+template <class T, class E>
 void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
-                   T alpha, const T* a, std::size_t lda, const T* b, std::size_t ldb, T beta, T* c,
+                   T alpha, const E* a, std::size_t lda, const E* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc, const T* bias = nullptr);
 
 // ---- a row times a matrix ----
@@ -42,6 +50,8 @@ inline float from_bfloat16(std::uint16_t upper) {
 /// y = x rounded to the nearest, ties to even; NaN stays NaN.  Returns whether all finite elements
 /// stay finite.
 bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y);
+/// The same on all threads.  Finite elements above bfloat16's largest become infinite.
+void round_to_bfloat16(std::size_t n, const float* x, std::uint16_t* y);
 
 /// Rows of a matrix are padded with zeros to a multiple of this: whole registers.
 inline constexpr std::size_t bfloat16_columns = 32;

@@ -61,6 +61,7 @@ struct AttentionSetup {
   std::ptrdiff_t causal_offset = 0;       // from -T to S
   std::optional<Indices> first_key = {};  // (..., 1, T)
   double softcap = 0;
+  bool autocast = Mode::current().autocast;
 };
 
 // The layout of the matrices of q, k, v and the output: separate arrays or, packed, heads in
@@ -228,29 +229,29 @@ static Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
 
 // The kernel's arguments for q (..., T, D), k (..., S, D), v (..., S, Dv) and bias (..., T, S) or
 // undefined; or for qkv (B, T, 3C).
-template <class T>
-static kernels::Attention<T> problem(const AttentionSetup& setup, const Layout& layout,
-                                     std::span<const Tensor> in) {
+template <class T, class E>
+static kernels::Attention<T, E> problem(const AttentionSetup& setup, const Layout& layout,
+                                        std::span<const Tensor> in) {
   const auto operand = [&](std::size_t part) {
     const Tensor& x = in[layout.input(part)];
-    return layout.operand(x.data<T>(), x.shape(), part);
+    return layout.operand(detail::elements_of<E>(x), x.shape(), part);
   };
-  kernels::Attention<T> p{.items = static_cast<std::size_t>(numel(layout.batch)),
-                          .t = layout.t,
-                          .s = layout.s,
-                          .d = layout.d,
-                          .dv = layout.dv,
-                          .scale = static_cast<T>(setup.scale),
-                          .causal = setup.causal,
-                          .q = operand(0),
-                          .k = operand(1),
-                          .v = operand(2),
-                          .bias = {},
-                          .allowed = {},
-                          .keep = {},
-                          .keep_scale = static_cast<T>(setup.keep_scale),
-                          .causal_offset = setup.causal_offset,
-                          .softcap = static_cast<T>(setup.softcap)};
+  kernels::Attention<T, E> p{.items = static_cast<std::size_t>(numel(layout.batch)),
+                             .t = layout.t,
+                             .s = layout.s,
+                             .d = layout.d,
+                             .dv = layout.dv,
+                             .scale = static_cast<T>(setup.scale),
+                             .causal = setup.causal,
+                             .q = operand(0),
+                             .k = operand(1),
+                             .v = operand(2),
+                             .bias = {},
+                             .allowed = {},
+                             .keep = {},
+                             .keep_scale = static_cast<T>(setup.keep_scale),
+                             .causal_offset = setup.causal_offset,
+                             .softcap = static_cast<T>(setup.softcap)};
   if (!layout.packed && in[3].defined())
     p.bias = mask_matrices(in[3].data<T>(), in[3].shape(), layout.batch);
   if (setup.allowed)
@@ -274,6 +275,7 @@ static Tensor attention(const char* op, const std::array<Tensor, N>& inputs, con
                         const AttentionSetup& setup) {
   constexpr std::size_t operands = std::min<std::size_t>(N, 3);  // of the inputs, then the bias
   const auto composition = [setup, layout](std::span<const Tensor> in) {
+    const Autocast same(setup.autocast);
     if (!layout.packed)
       return composed_attention(setup, in[0], in[1], in[2], in[3]);
     const std::size_t batch = layout.batch[0], heads = layout.batch[1], c = heads * layout.d;
@@ -288,7 +290,9 @@ static Tensor attention(const char* op, const std::array<Tensor, N>& inputs, con
       op, inputs, composition,
       [setup, layout, composition]<class T>(std::span<const Tensor> in) {
         auto out = empty_array<T>(layout.output());
-        kernels::attention_forward<T>(problem<T>(setup, layout, in), layout.output(out.data()));
+        detail::with_operands<T>(setup.autocast, [&]<class E>() {
+          kernels::attention_forward(problem<T, E>(setup, layout, in), layout.output(out.data()));
+        });
         return finite_or(std::move(out), composition, in);
       },
       [setup, layout, composition]<class T>(Context& ctx, std::span<const Saved> saved) {
@@ -296,26 +300,29 @@ static Tensor attention(const char* op, const std::array<Tensor, N>& inputs, con
         std::ranges::transform(saved, in.begin(), &Saved::tensor);
         if (!std::all_of(in.begin(), in.begin() + operands, detail::all_finite))
           return detail::differentiate(ctx, saved, composition);
-        const auto p = problem<T>(setup, layout, in);
         std::array<Target<T>, 4> targets;
         for (std::size_t i = 0; i < operands; ++i)
           if (const Shape& shape = in[i].shape(); !ctx.needs(i))
             continue;
-          else if (layout.packed || std::cmp_equal(numel(leading(shape, 2)), p.items))
+          else if (layout.packed || numel(leading(shape, 2)) == numel(layout.batch))
             targets[i].to_buffer(ctx, i, shape);
           else
             targets[i].to_own(detail::with_matrix(layout.batch, shape.end()[-2], shape.back()));
         if (!layout.packed && ctx.needs(3))
-          targets[3].to_own(detail::with_matrix(layout.batch, p.t, p.s));
+          targets[3].to_own(detail::with_matrix(layout.batch, layout.t, layout.s));
         const auto target = [&](std::size_t part) -> const Target<T>& {
           return targets[layout.input(part)];
         };
         const auto rows = [&](std::size_t part) {
           return layout.operand(target(part).data, target(part).shape, part);
         };
-        kernels::attention_backward<T>(p, layout.output(ctx.gradient().data<T>()),
-                                       {rows(0), rows(1), rows(2), target(0).beta, target(1).beta,
-                                        target(2).beta, layout.packed ? Matrices<T>() : rows(3)});
+        detail::with_operands<T>(setup.autocast, [&]<class E>() {
+          kernels::attention_backward<T, E>(
+              problem<T, E>(setup, layout, in),
+              layout.output(detail::elements_of<E>(ctx.gradient())),
+              {rows(0), rows(1), rows(2), target(0).beta, target(1).beta, target(2).beta,
+               layout.packed ? Matrices<T>() : rows(3)});
+        });
         for (std::size_t i = 0; i < N; ++i)
           if (targets[i].own)
             ctx.add(i, sum_to(Tensor(std::move(*targets[i].own)), in[i].shape()));

@@ -1,7 +1,7 @@
 // Matrix products.  All are one op, product(), whose derivative is made of the same op.
 
-#include "../fused.hpp"
 #include "matmul.hpp"
+#include "../fused.hpp"
 
 #include <algorithm>
 #include <array>
@@ -51,6 +51,7 @@ namespace {
 
 using detail::Blocks;
 using detail::broadcast_blocks;
+using detail::elements_of;
 using detail::leading;
 using detail::with_matrix;
 
@@ -62,8 +63,8 @@ struct GemmSizes {
 
 // c[C(i)] = beta * c + the sum of op(a[A(i)]) op(b[B(i)]) over the items i of each block of c, plus
 // the bias in each row if there is one b for all.
-template <class T>
-void multiply(GemmSizes s, const T* a, const Blocks& a_blocks, const T* b, const Blocks& b_blocks,
+template <class T, class E>
+void multiply(GemmSizes s, const E* a, const Blocks& a_blocks, const E* b, const Blocks& b_blocks,
               T beta, T* c, const Blocks& c_blocks, const T* bias = nullptr) {
   std::size_t items = a_blocks.of_item.size();
   if (items == 0 || s.m * s.n == 0) {
@@ -99,19 +100,19 @@ void multiply(GemmSizes s, const T* a, const Blocks& a_blocks, const T* b, const
       const std::size_t i = order[block * terms + term];
       gemm(s.transpose_a, s.transpose_b, s.m, s.n, s.k, T(1), a + a_blocks.of_item[i] * s.m * s.k,
            lda, b + b_blocks.of_item[i] * s.k * s.n, ldb, term == 0 ? beta : T(1),
-           c + c_blocks.of_item[i] * s.m * s.n, s.n, nullptr);
+           c + c_blocks.of_item[i] * s.m * s.n, s.n);
     }
   };
   constexpr std::size_t piece = 262'144;  // multiplications that are worth a thread
   if (c_blocks.count < 8 && work >= 16 * piece)
     for (std::size_t block = 0; block < c_blocks.count; ++block)
-      run(block, kernels::gemm_parallel<T>);
+      run(block, [](auto... arguments) { kernels::gemm_parallel(arguments...); });
   else
     kernels::parallel_for(c_blocks.count,
                           std::max<std::size_t>(1, piece / std::max(work, piece / 64)),
                           [&](std::size_t begin, std::size_t end) {
                             for (std::size_t block = begin; block < end; ++block)
-                              run(block, kernels::gemm<T>);
+                              run(block, [](auto... arguments) { kernels::gemm(arguments...); });
                           });
 }
 
@@ -426,19 +427,24 @@ class Pair {
 Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b,
                        bool transpose_b, const Tensor& bias) {
   check_operands(op, std::array{a, b, bias.defined() ? bias : a});
-  const auto run = [op, transpose_a, transpose_b]<class T>(std::span<const Tensor> in) {
+  const bool autocast = Mode::current().autocast;
+  const auto run = [op, transpose_a, transpose_b, autocast]<class T>(std::span<const Tensor> in) {
     const ProductLayout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
     auto c = empty_array<T>(at.out);
-    multiply<T>(at.sizes, in[0].data<T>(), at.a, in[1].data<T>(), at.b, T(0), c.data(), at.c,
-                in.size() > 2 ? in[2].data<T>() : nullptr);
+    with_operands<T>(autocast, [&]<class E>() {
+      multiply(at.sizes, elements_of<E>(in[0]), at.a, elements_of<E>(in[1]), at.b, T(0), c.data(),
+               at.c, in.size() > 2 ? in[2].data<T>() : nullptr);
+    });
     return c;
   };
   const auto saved_if = [](const Tensor& x, bool wanted) { return wanted ? Saved(x) : Saved(); };
-  const auto backward = [op, transpose_a, transpose_b, a_shape = a.shape(), b_shape = b.shape(),
-                         has_bias = bias.defined(), a = saved_if(a, b.requires_grad()),
+  const auto backward = [op, transpose_a, transpose_b, autocast, a_shape = a.shape(),
+                         b_shape = b.shape(), has_bias = bias.defined(),
+                         a = saved_if(a, b.requires_grad()),
                          b = saved_if(b, a.requires_grad())](Context& ctx) {
     const Tensor& g = ctx.gradient();
     const auto ops = [&] {
+      const Autocast same(autocast);
       if (ctx.needs(0))
         ctx.add(0, transpose_a ? product(op, b.tensor(), transpose_b, g, true)
                                : product(op, g, false, b.tensor(), !transpose_b));
@@ -454,25 +460,27 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
                              : product(op, x, !transpose_a, dy, false));
     };
     const auto kernel = [&]<class T>() {
-      const ProductLayout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
-      const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
-      const T* const dc = g.data<T>();
-      if (ctx.needs(0)) {
-        const T* const y = b.value->data<T>();
-        const GradientBuffer<T> da = ctx.buffer<T>(0);
-        if (transpose_a)
-          multiply<T>({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
-        else
-          multiply<T>({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
-      }
-      if (ctx.needs(1)) {
-        const T* const x = a.value->data<T>();
-        const GradientBuffer<T> db = ctx.buffer<T>(1);
-        if (transpose_b)
-          multiply<T>({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
-        else
-          multiply<T>({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
-      }
+      with_operands<T>(autocast, [&]<class E>() {
+        const ProductLayout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
+        const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
+        const E* const dc = elements_of<E>(g);
+        if (ctx.needs(0)) {
+          const E* const y = elements_of<E>(b);
+          const GradientBuffer<T> da = ctx.buffer<T>(0);
+          if (transpose_a)
+            multiply({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
+          else
+            multiply({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
+        }
+        if (ctx.needs(1)) {
+          const E* const x = elements_of<E>(a);
+          const GradientBuffer<T> db = ctx.buffer<T>(1);
+          if (transpose_b)
+            multiply({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);
+          else
+            multiply({!transpose_a, false, k, n, m}, x, at.a, dc, at.c, db.beta, db.data, at.b);
+        }
+      });
     };
     ops_or_kernel(ctx, ops, kernel);
     if (has_bias)

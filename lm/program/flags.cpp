@@ -358,6 +358,13 @@ Flag seed(std::uint64_t& target) {
                 fmt::format("of the random numbers [{}]", target));
 }
 
+Flag dtype(std::string& target, const char* usual) {
+  return name("--dtype", target, {"float32", "bfloat16"},
+              fmt::format("bfloat16: matrix products round their operands to it, which is faster "
+                          "on processors that multiply it [{}]",
+                          usual));
+}
+
 /// Sets the number, too.
 Flag threads(std::size_t& target) {
   const auto use = [&target](const std::string& given) {
@@ -406,7 +413,7 @@ std::vector<Group> train_flags(TrainOptions& train) {
         path("--out", train.out, "folder for the run [runs/000, runs/001, ...]", "DIR"),
         name("--preset", train.preset, names,
              "a recipe, which other flags change: nano, baby or micro [nano]"),
-        seed(train.seed), threads(train.threads),
+        dtype(train.dtype, "float32"), seed(train.seed), threads(train.threads),
         boolean("--dry-run", train.dry_run,
                 "print what a run would train, and its time; write nothing"),
         boolean("--overfit-one-batch", train.overfit_one_batch,
@@ -462,7 +469,7 @@ std::vector<Group> eval_flags(EvalOptions& options) {
                    "the loss is the mean over whole blocks of this length, side by side [as in "
                    "training; of --data, with a pretrained model or what was made of one, as long "
                    "as it can, up to 1024]"),
-            threads(options.threads)}}};
+            dtype(options.dtype, "as in training"), threads(options.threads)}}};
 }
 
 std::vector<Group> sample_flags(SampleOptions& options) {

@@ -30,6 +30,8 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
     config.emplace_back("lora_alpha", options.lora_alpha);
     config.emplace_back("lora_targets", options.lora_targets);
   }
+  if (options.dtype != "float32")
+    config.emplace_back("dtype", options.dtype);
   config.emplace_back("seed", options.seed);
   return config;
 }

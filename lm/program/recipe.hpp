@@ -136,6 +136,7 @@ struct TrainOptions {
   Recipe recipe;
   std::string tokens = "characters";      ///< or "bpe"
   std::optional<std::size_t> vocab_size;  ///< of "bpe", as requested
+  std::string dtype = "float32";          ///< of products' operands; or "bfloat16"
   std::uint64_t seed = 1337;
   std::size_t threads = 0;
   bool profile = false, dry_run = false, overfit_one_batch = false, quiet = false;

@@ -234,6 +234,8 @@ Run resumed_run(const TrainOptions& given, const std::string& path, RunDir::Hold
   inherit_model(run, given, true, inherited);
   const auto* const seed = config.find<std::uint64_t>("seed");
   inherited.take("--seed", given.seed, options.seed, seed == nullptr ? 0 : *seed);
+  const std::string dtype = text_in(config, "dtype");
+  inherited.take("--dtype", given.dtype, options.dtype, dtype.empty() ? "float32" : dtype);
   inherited.take("--document-end", given.document_end, options.document_end,
                  text_in(config, "document_end"));
   inherited.take("--preset", given.preset, options.preset, text_in(config, "preset"));
@@ -479,8 +481,11 @@ std::string describe(const Run& run, const xgrad::lm::GPT& model) {
           ? ""
           : fmt::format(": {} times the text to validate on, and fewer --eval-iters take less time",
                         format_count(times)));
-  return labelled("Build", fmt::format("{}; {}, float32; matrix products by {}.", describe_build(),
-                                       xgrad::simd_name(), xgrad::blas_name())) +
+  const std::string& dtype = run.options.dtype;
+  return labelled(
+             "Build",
+             fmt::format("{}; {}, {}; matrix products by {}.", describe_build(), xgrad::simd_name(),
+                         dtype, dtype == "float32" ? xgrad::blas_name() : xgrad::bfloat16_name())) +
          labelled("Text", text) + labelled("Loss", loss + ".") + labelled("Model", size + ".") +
          labelled("Steps", steps) + labelled("Rate", rates) + labelled("Eval", evaluation);
 }

@@ -209,6 +209,7 @@ class Trainer {
         interval ? *interval > 0 && steps_ % *interval == 0 : evaluation_due(recipe_, steps_);
     if (!writes_ || evaluation_pending(steps_) || !due)
       return;
+    const xgrad::Autocast off(false);  // as `sample` draws
     xgrad::Generator generator(options_.seed);
     const xgrad::Indices written =
         learner_.model().generate(as_row(prompt_), sampled_tokens, generator,
@@ -326,6 +327,7 @@ class Trainer {
     sample.stop = document_end_text(options_.document_end, vocabulary_);
     tell(fmt::format("The run is in {}.{}\n", run_dir_.path(),
                      sample.tokens > 0 ? " What the model writes:" : ""));
+    const xgrad::Autocast off(false);
     if (sample.tokens > 0)
       print_samples(learner_.model(), vocabulary_, sample);
   }
@@ -440,6 +442,7 @@ int train(const TrainOptions& given, Ranks& ranks) {
   if (!run)
     return 0;
   const TrainOptions& options = run->options;
+  const xgrad::Autocast precision(options.dtype == "bfloat16");
   if (options.overfit_one_batch && !options.dry_run)
     return overfit_one_batch(*run, ranks);
   const std::vector<std::int64_t> prompt =

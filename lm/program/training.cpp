@@ -257,6 +257,8 @@ void evaluate(const EvalOptions& options) {
   need_run(options.checkpoint);
   const TrainedModel trained = load_trained_model(options.checkpoint, options.base, options.raw);
   const CheckpointInfo& info = trained.info;
+  const xgrad::Autocast precision(
+      (options.dtype.empty() ? text_in(info.config, "dtype") : options.dtype) == "bfloat16");
   const bool named = !options.data.empty();
   const std::string split = options.split.empty() && !named ? "val" : options.split;
   const bool train = split == "train", val = split == "val";

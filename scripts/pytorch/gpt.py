@@ -190,6 +190,7 @@ def add_recipe(parser):
     parser.add_argument("--preset", choices=PRESETS, default="nano")
     parser.add_argument("--seed", type=int, default=1337)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
     for name, value in NANO.items():
         more = dict(type=boolean, nargs="?", const=True) if name == "bias" else dict(type=type(value))
         parser.add_argument("--" + name.replace("_", "-"), **more)
@@ -249,7 +250,8 @@ class Training:
         self.optimizer.zero_grad(set_to_none=True)
         loss = 0.0
         for _ in range(n):
-            part = self.model.loss(*random_batch(self.ids, a.block_size, a.batch_size)) / n
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.dtype == "bfloat16"):
+                part = self.model.loss(*random_batch(self.ids, a.block_size, a.batch_size)) / n
             loss += part.item()
             part.backward()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), a.grad_clip or math.inf)

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Writes curves.csv: the losses of short runs in PyTorch, which the tests compare with ours.
 
-  tests/lm/program/curve.py
+  tests/lm/program/curve.py           curves.csv
+  tests/lm/program/curve.py bfloat16  curves_bfloat16.csv, under torch.autocast
 
 A line "# FLAGS" begins each curve; its lines are "step,loss".  The text is made by the rule in text(), which the test
-repeats.  Needs python3-torch.
+repeats; of curves_bfloat16.csv, the scenes of lm/program/corpus.cpp.  Needs python3-torch and g++.
 """
 import os
+import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../../../scripts/pytorch"))
+ROOT = os.path.join(HERE, "../../..")
+sys.path.insert(0, os.path.join(ROOT, "scripts/pytorch"))
 import gpt
 import torch
 
@@ -22,6 +25,7 @@ CURVES = [
            "--weight-decay 0.3 --grad-clip 0.5 --beta2 0.95",
     TINY + "--max-iters 20 --seed 3 --n-head 4 --dropout 0.5 --grad-clip 0",
 ]
+ROUNDED = ["--preset nano --max-iters 300 --dtype bfloat16"]
 
 
 def text():
@@ -37,19 +41,29 @@ def text():
     return "".join(lines)
 
 
+def scenes():
+    code = '#include <cstdio>\n#include "lm/program/corpus.hpp"\nint main() { std::fputs(corpus::scenes_corpus().text.c_str(), stdout); }'
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "scenes")
+        subprocess.run(["g++", "-std=c++20", "-O1", "-I", ROOT, "-x", "c++", "-", os.path.join(ROOT, "lm/program/corpus.cpp"), "-o", program],
+                       input=code, text=True, check=True)
+        return subprocess.run([program], capture_output=True, text=True, check=True).stdout
+
+
 def main():
+    rounded = sys.argv[1:] == ["bfloat16"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
-        file.write(text())
+        file.write(scenes() if rounded else text())
         file.flush()
         source = gpt.Text(file.name)
-    with open(os.path.join(HERE, "curves.csv"), "w", encoding="utf-8") as out:
+    with open(os.path.join(HERE, "curves_bfloat16.csv" if rounded else "curves.csv"), "w", encoding="utf-8") as out:
         print(f"# PyTorch {torch.__version__}", file=out)
-        for flags in CURVES:
+        for flags in ROUNDED if rounded else CURVES:
             a = gpt.parse_recipe(flags.split())
             training = gpt.Training(a, source)
             print("# " + flags, file=out)
             for step in range(a.max_iters):
-                print(f"{step},{training.step()[0]:.9g}", file=out)
+                print(f"{step},{training.step()[0]:.{5 if rounded else 9}g}", file=out)
 
 
 main()

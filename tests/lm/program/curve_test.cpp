@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <xgrad/lm/program/corpus.hpp>
 
 #include "helpers/paths.hpp"
 #include "lm/program/run.hpp"
@@ -15,9 +16,9 @@ struct Curve {
   std::vector<double> losses;
 };
 
-std::vector<Curve> read_curves() {
+std::vector<Curve> read_curves(const std::string& name) {
   std::vector<Curve> curves;
-  std::istringstream file(read_bytes(source_dir + "/tests/lm/program/curves.csv"));
+  std::istringstream file(read_bytes(source_dir + "/tests/lm/program/" + name));
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string word;
@@ -50,30 +51,57 @@ std::string drawn_text() {
   return text;
 }
 
+/// The losses of a run's steps.
+std::vector<double> losses_of(const TemporaryFolder& folder, const std::string& text,
+                              const std::string& out, const Arguments& flags) {
+  write_bytes(folder / "text", text);
+  run_well(folder, overridden({"train", "--data", "text", "--out", out}, flags));
+  std::istringstream metrics(read_bytes(folder / (out + "/metrics.jsonl")));
+  std::vector<double> losses;
+  for (std::string line; std::getline(metrics, line);)
+    losses.push_back(nlohmann::json::parse(line).at("loss"));
+  return losses;
+}
+
 }  // namespace
 
 TEST_CASE("xgrad: every loss is PyTorch's", "[golden]") {
   const TemporaryFolder folder;
-  write_bytes(folder / "text", drawn_text());
-  const std::vector<Curve> curves = read_curves();
+  const std::vector<Curve> curves = read_curves("curves.csv");
   REQUIRE(curves.size() == 3);
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    const std::string out = "run" + std::to_string(i);
-    Arguments arguments = {"train", "--data", "text", "--out", out};
-    arguments = overridden(arguments, curves[i].flags);
-    run_well(folder, arguments);
-    std::istringstream metrics(read_bytes(folder / (out + "/metrics.jsonl")));
+    const std::vector<double> losses =
+        losses_of(folder, drawn_text(), "run" + std::to_string(i), curves[i].flags);
+    REQUIRE(losses.size() == curves[i].losses.size());
     double largest = 0;
-    std::size_t step = 0;
-    for (std::string line; std::getline(metrics, line); ++step) {
-      REQUIRE(step < curves[i].losses.size());
-      const double loss = nlohmann::json::parse(line).at("loss");
+    for (std::size_t step = 0; step < losses.size(); ++step) {
       const double expected = curves[i].losses[step];
-      largest = std::max(largest, std::abs(loss - expected) / expected);
+      largest = std::max(largest, std::abs(losses[step] - expected) / expected);
     }
     INFO("curve " << i << ": largest relative difference " << largest);
-    CHECK(step == curves[i].losses.size());
-    CHECK(step >= 20);
+    CHECK(losses.size() >= 20);
     CHECK(largest <= 1e-5);
   }
+}
+
+TEST_CASE("xgrad: losses in bfloat16 are near those in float32, and PyTorch's", "[golden]") {
+  const TemporaryFolder folder;
+  const std::string text = corpus::scenes_corpus().text;
+  const std::vector<Curve> curves = read_curves("curves_bfloat16.csv");
+  REQUIRE(curves.size() == 1);
+  Arguments flags = curves[0].flags;
+  const std::vector<double> rounded = losses_of(folder, text, "bfloat16", flags);
+  flags.back() = "float32";
+  const std::vector<double> exact = losses_of(folder, text, "float32", flags);
+  REQUIRE(rounded.size() == 300);
+  REQUIRE(exact.size() == 300);
+  double from_float32 = 0, from_pytorch = 0;
+  for (std::size_t step = 0; step < 300; ++step) {
+    from_float32 = std::max(from_float32, std::abs(rounded[step] - exact[step]));
+    from_pytorch = std::max(from_pytorch, std::abs(rounded[step] - curves[0].losses[step]));
+  }
+  CAPTURE(from_float32, from_pytorch);
+  CHECK(from_float32 > 0);
+  CHECK(from_float32 <= 0.02);
+  CHECK(from_pytorch <= 0.02);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
+#include <xgrad/autograd/threads.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/lm/gpt.hpp>
 #include <xgrad/lm/text.hpp>
@@ -395,4 +396,25 @@ TEST_CASE("xgrad: a loss that is not a number ends the run, whose last good chec
   xgrad::io::save_safetensors(folder / "run/checkpoint.safetensors", file);
   check_refused(folder, "train --resume run --max-iters 50", 1,
                 {"16 of the 16 values of transformer.ln_f.weight", "not finite"});
+}
+
+TEST_CASE("xgrad: a run in bfloat16 stays one", "[losses]") {
+  const TinyFolder folder;
+  const Result trained = run_well(folder, tiny_train({"--out", "run", "--dtype", "bfloat16"}));
+  CHECK_THAT(trained.err,
+             ContainsSubstring("bfloat16; matrix products by " + xgrad::bfloat16_name()));
+  const double loss = printed_after(trained.out, "val_loss ");
+  CHECK(printed_after(run_well(folder, {"eval", "run"}).out, "val_loss ") == loss);
+  const Result exact = run_well(folder, {"eval", "run", "--dtype", "float32"});
+  CHECK(printed_after(exact.out, "val_loss ") != loss);
+  CHECK(printed_after(exact.out, "val_loss ") == Approx(loss).margin(0.01));
+  check_refused(folder, {"train", "--resume", "run", "--dtype", "float32"}, 1,
+                {"--dtype float32 is given, but the run has bfloat16"});
+  run_well(folder, {"train", "--init-from", "run", "--data", "text", "--out", "adapted",
+                    "--lora-rank", "2", "--dtype", "bfloat16", "--max-iters", "2"});
+  for (const char* const out : {"run", "adapted"})
+    CHECK(Json::parse(read_bytes(folder / (out + std::string("/config.json")))).at("dtype") ==
+          "bfloat16");
+  run_well(folder, tiny_train({"--out", "plain", "--max-iters", "1"}));
+  CHECK_FALSE(Json::parse(read_bytes(folder / "plain/config.json")).contains("dtype"));
 }

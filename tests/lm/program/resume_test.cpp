@@ -58,16 +58,17 @@ std::size_t times(const char* variable, std::size_t usual) {
 
 TEST_CASE("xgrad: interrupted and resumed, a run is the same to the byte", "[resume]") {
   const TinyFolder folder;
-  run_well(folder, long_train("--out whole --threads 1"));
   std::mt19937 random(7);
   for (const std::string threads : {"1", "2", "both"}) {
-    const std::string out = "with" + threads;
+    const std::string out = "with" + threads, whole = "whole" + threads;
+    const Arguments dtype = {"--dtype", threads == "both" ? "bfloat16" : "float32"};
+    run_well(folder, overridden(long_train({"--out", whole, "--threads", "1"}), dtype));
     std::size_t stopped = 0;
     for (std::size_t i = 0;; ++i) {
       const std::string n = threads == "both" ? std::to_string(1 + i % 2) : threads;
       Arguments arguments = {"train", "--resume", out, "--threads", n};
       if (!fs::exists(folder / (out + "/checkpoint.safetensors")))
-        arguments = long_train({"--out", out, "--resume", "--threads", n});
+        arguments = overridden(long_train({"--out", out, "--resume", "--threads", n}), dtype);
       Process process(folder, arguments);
       wait_for_any_moment(process, i, random);
       const int signal = i % 3 == 0 ? SIGINT : i % 3 == 1 ? SIGTERM : SIGHUP;
@@ -81,7 +82,7 @@ TEST_CASE("xgrad: interrupted and resumed, a run is the same to the byte", "[res
       stopped += result.code > 0;
     }
     CHECK(stopped > 0);
-    check_same_run(folder / "whole", folder / out);
+    check_same_run(folder / whole, folder / out);
   }
 }
 
