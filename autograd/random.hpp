@@ -55,7 +55,7 @@ class Generator {
   std::uint32_t random();    ///< 32 random bits
   std::uint64_t random64();  ///< two of them, the first one as the high half
   /// 0 ... bound - 1, as torch.randint draws it: the remainder of random(), or of random64() for
-  /// bounds from 2^32 on.  ValueError if bound is 0.
+  /// bounds from 2^28 on (PyTorch 1.13: from 2^32 on).  ValueError if bound is 0.
   std::uint64_t random_below(std::uint64_t bound);
   double uniform_double();  ///< [0, 1), 53 bits
   float uniform_float();    ///< [0, 1), 24 bits

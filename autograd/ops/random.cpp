@@ -117,8 +117,7 @@ static void draw_different(std::span<const T> weights, std::span<std::int64_t> o
   });
 }
 
-// The positions of uniforms among the partial sums, the last of which is 1.  As in PyTorch 1.13,
-// also for a single index, which other versions draw as draw_different does.
+// The positions of uniforms among the partial sums, the last of which is 1.
 template <class T>
 static void draw_again(std::span<const T> weights, std::span<std::int64_t> out,
                        Generator& generator) {
@@ -148,7 +147,9 @@ Indices multinomial(const Tensor& weights, Dim size, bool replacement, Generator
       check_weights(row(r), r, replacement ? 1 : n);
     for (std::size_t r = 0; r < rows; ++r) {
       const std::span out(drawn.data() + r * n, n);
-      replacement ? draw_again(row(r), out, generator) : draw_different(row(r), out, generator);
+      // PyTorch 1.13 draws a single one by draw_again(), too.
+      replacement && n > 1 ? draw_again(row(r), out, generator)
+                           : draw_different(row(r), out, generator);
     }
   });
   return drawn;
