@@ -69,9 +69,31 @@ inline constexpr bool is_container<xt::xarray_container<S, L, Sizes, Tag>> = tru
 template <class S, std::size_t N, xt::layout_type L, class Tag>
 inline constexpr bool is_container<xt::xtensor_container<S, N, L, Tag>> = true;
 
+// Whether a lazy reduction with keep_dims may be broadcast in an expression: xtensor (0.24 to 0.27)
+// takes wrong elements of it, and reads beyond its rows.
+template <class E>
+inline constexpr bool keeps_dims = false;
+template <class F, class E, class X, class O>
+inline constexpr bool keeps_dims<xt::xreducer<F, E, X, O>> = O::keep_dims::value;
+template <class F, class... E>
+inline constexpr bool keeps_dims<xt::xfunction<F, E...>> =
+    (keeps_dims<std::remove_cvref_t<E>> || ...);
+template <class E>
+inline constexpr int arrays_in = 1;
+template <class E>
+inline constexpr int arrays_in<xt::xscalar<E>> = 0;
+template <class E>
+inline constexpr bool broadcasts_reduction = false;
+template <class F, class... E>
+inline constexpr bool broadcasts_reduction<xt::xfunction<F, E...>> =
+    (broadcasts_reduction<std::remove_cvref_t<E>> || ...) ||
+    (keeps_dims<xt::xfunction<F, E...>> && (arrays_in<std::remove_cvref_t<E>> + ...) > 1);
+
 template <class T, class E>
 Array<T> from_xtensor(E&& e) {
   using Expression = std::remove_cvref_t<E>;
+  static_assert(!broadcasts_reduction<Expression>,
+                "xtensor broadcasts a lazy reduction with keep_dims wrongly: put xt::eval() around it");
   const Shape shape(e.shape().begin(), e.shape().end());
   if constexpr (is_container<Expression>)
     if (std::cmp_less(e.storage().size(), numel(shape)))
