@@ -1,10 +1,13 @@
 // Autocast: products of operands rounded to bfloat16, forward and backward, and the rest as it was.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
@@ -52,17 +55,13 @@ bool agrees(const Tensor& result, const Tensor& exact, const Tensor& absolute) {
 }
 
 // Three results of one product: c, da and db.
-std::vector<Tensor> product_and_gradients(const Sizes& sizes, const Tensor& a, const Tensor& b,
-                                          const Tensor& bias, const Tensor& dc) {
+std::vector<Tensor> product_and_gradients(const Tensor& a, const Tensor& b, const Tensor& bias,
+                                          const Tensor& dc) {
   const Tensor x = a.detach().requires_grad_(), y = b.detach().requires_grad_();
   Tensor c;
-  {
-    const Autocast autocast;
+  if (const Autocast autocast; true)
     c = multiply(x, y, bias);
-  }
   const auto gradients = grad({c}, {x, y}, {.grad_outputs = {dc}});
-  CHECK(c.shape() == dc.shape());
-  CHECK(sizes.a == gradients[0].shape());
   return {c.detach(), gradients[0], gradients[1]};
 }
 
@@ -92,8 +91,7 @@ std::vector<Tensor> many_products() {
     const Tensor a = randn(Dims(sizes.a)), b = randn(Dims(sizes.b));
     const Tensor bias = sizes.bias ? randn({sizes.b[0]}) : Tensor();
     const Tensor dc = randn(Dims(multiply(a, b, bias).shape()));
-    for (const Tensor& x : product_and_gradients(sizes, a, b, bias, dc))
-      results.push_back(x);
+    std::ranges::copy(product_and_gradients(a, b, bias, dc), std::back_inserter(results));
   }
   const Autocast autocast;
   const Tensor q = randn({2, 4, 70, 16}).requires_grad_();
@@ -116,7 +114,7 @@ TEST_CASE("autocast: products are those of rounded operands", "[autocast]") {
     const Tensor a = randn(Dims(sizes.a)), b = randn(Dims(sizes.b));
     const Tensor bias = sizes.bias ? randn({sizes.b[0]}) : Tensor();
     const Tensor dc = randn(Dims(multiply(a, b, bias).shape()));
-    const auto results = product_and_gradients(sizes, a, b, bias, dc);
+    const auto results = product_and_gradients(a, b, bias, dc);
 
     // The same in float64, and of absolute values.
     const auto exact = [&](bool absolute) -> std::vector<Tensor> {
@@ -173,10 +171,8 @@ TEST_CASE("autocast: a graph keeps the mode in which it was recorded", "[autocas
   const Tensor x = randn({6, 20}).requires_grad_(), w = randn({8, 20}).requires_grad_();
   const auto gradient_of = [&](bool forward, bool backward, bool create_graph = false) {
     Tensor y;
-    {
-      const Autocast autocast(forward);
+    if (const Autocast autocast(forward); true)
       y = sum(square(linear(x, w)));
-    }
     const Autocast autocast(backward);
     return grad({y}, {w}, {.create_graph = create_graph})[0];
   };
@@ -211,7 +207,6 @@ TEST_CASE("autocast: guards nest, and float64 is not rounded", "[autocast]") {
     CHECK(same_bits(matmul(a, b), exact));
   }
   CHECK(same_bits(einsum("ik,kj->ij", {a, b}), rounded));
-  CHECK(same_bits(mul(a, a), mul(a, a)));
   CHECK_FALSE(bfloat16_name().empty());
 }
 
@@ -229,11 +224,7 @@ TEST_CASE("autocast: attention rounds as its composition does", "[autocast]") {
   const Tensor q = randn({2, 4, 70, 16}), k = randn({2, 2, 50, 16}), v = randn({2, 2, 50, 24});
   const Tensor qkv = randn({2, 70, 96}), bias = randn({70, 50}), square_v = randn({2, 4, 70, 16});
   using Inputs = std::vector<Tensor>;
-  struct Case {
-    std::string name;
-    Inputs inputs;
-    std::function<Tensor(const Inputs&)> f;
-  };
+  using Case = std::tuple<std::string, Inputs, std::function<Tensor(const Inputs&)>>;
   const auto with = [](AttentionOptions options) {
     return [options](const Inputs& in) {
       manual_seed(7);
@@ -242,7 +233,7 @@ TEST_CASE("autocast: attention rounds as its composition does", "[autocast]") {
     };
   };
   const Inputs same{q, square_v, square_v};
-  for (const Case& c : std::vector<Case>{
+  for (const auto& [name, inputs, f] : std::vector<Case>{
            {"plain", same, with({})},
            {"causal", same, with({.is_causal = true})},
            {"scaled", same, with({.scale = 0.3, .softcap = 2})},
@@ -250,16 +241,16 @@ TEST_CASE("autocast: attention rounds as its composition does", "[autocast]") {
            {"grouped", {q, k, v}, with({.enable_gqa = true})},
            {"bias", {q, k, v, bias}, with({.enable_gqa = true})},
            {"packed", {qkv}, [](const Inputs& in) { return causal_self_attention(in[0], 2); }}}) {
-    CAPTURE(c.name);
-    const auto results = [&](bool autocast, bool decompose) {
+    CAPTURE(name);
+    const auto results = [&given = inputs, &f = f](bool autocast, bool decompose) {
       Inputs leaves;
-      for (const Tensor& x : c.inputs)
+      for (const Tensor& x : given)
         leaves.push_back(x.detach().requires_grad_());
       const Autocast rounding(autocast);
       Mode mode = Mode::current();
       mode.decompose = decompose;
       const ModeGuard form(mode);
-      const Tensor y = c.f(leaves);
+      const Tensor y = f(leaves);
       Inputs all = grad({sum(square(y))}, leaves);
       all.push_back(y.detach());
       return all;
@@ -284,10 +275,8 @@ TEST_CASE("autocast: recomputation and shards round as the whole does", "[autoca
   const auto loss = [&](const Tensor& rows) { return mean(square(tanh(matmul(rows, w)))); };
   const auto gradient_of = [&](const std::function<Tensor()>& f) {
     Tensor y;
-    {
-      const Autocast autocast;
+    if (const Autocast autocast; true)
       y = f();
-    }
     return grad({y}, {w})[0];
   };
   const Tensor expected = gradient_of([&] { return loss(x); });
