@@ -67,7 +67,7 @@ struct Layer {
 };
 
 Tensor random_leaf(const Dims& sizes) { return normal(sizes, 7).requires_grad_(); }
-Tensor doubles(const Values& values) { return tensor(values, DType::float64); }
+Tensor d64(const Values& values) { return tensor(values, DType::float64); }
 
 const UnaryForward cube = [](const Tensor& x) { return x * x * x; };
 const UnaryBackward cube_gradient = [](const Tensor& g, const Tensor& x) {
@@ -111,7 +111,7 @@ void add_factors(Table& add) {
       {0.7613, {"0.7613 × numeric: multiply the gradient by 1.31354"}}};
   for (const auto& [c, says] : wrong)
     add(fmt::format("{} times", c), cube_times(c), {x}, Reason::wrong_factor, says);
-  add("half of some", cube_times(doubles({1, 0.5, 1, 0.5})), {leaf({1, 2, 3, 4})}, Reason::wrong_factor,
+  add("half of some", cube_times(d64({1, 0.5, 1, 0.5})), {leaf({1, 2, 3, 4})}, Reason::wrong_factor,
       {"0.5 × numeric in those that disagree", "diagonal, 2 of 4"});
   add("negated", cube_times(-1), {random_leaf({3})}, Reason::wrong_sign);
   // Very large and very small numbers, whose steps have their own sizes.
@@ -126,7 +126,7 @@ void add_factors(Table& add) {
              [](const Tensor& g, const Tensor& v) { return g / v * 2.0; }),
       {leaf({1e-10, 1})}, Reason::wrong_factor);
   // Next to a large gradient, whose rounding could hide it.
-  add("2 % next to 1e10", factors(doubles({1, 1e10, -2}), doubles({1, 1.02e10, -2})),
+  add("2 % next to 1e10", factors(d64({1, 1e10, -2}), d64({1, 1.02e10, -2})),
       {leaf({{0.3, -1, 2}, {0.5, 0.1, -2}})}, Reason::wrong_factor);
   add("3 times below 0, next to exp(30)",
       one_op([](const Tensor& v) { return exp(v); },
@@ -154,7 +154,7 @@ void add_zeros(Table& add) {
        "!detach"},
       {"op 2 of 2, planted: its backward is wrong", "it adds no gradient for input 1"});
   add("0", cube_times(0.0), {x}, Reason::absent, {"zero everywhere"});
-  add("0 at one place", cube_times(doubles({1, 0, 1})), {x}, Reason::absent,
+  add("0 at one place", cube_times(d64({1, 0, 1})), {x}, Reason::absent,
       {"1 of 3 elements of input 0: (1)"});
   // A straight-through estimator: the value goes in steps, and the gradient passes.
   add("a slope where there is none",
@@ -210,7 +210,7 @@ void add_zeros(Table& add) {
   }
   add("a constant that does not move",
       [](const Tensor& in) {
-        return in.detach() * in + doubles({3, 4}) * 2.0;
+        return in.detach() * in + d64({3, 4}) * 2.0;
       },
       {leaf({1, 2})}, Reason::wrong_factor, {"!moves with"}, {cut});
   add("0 at a guarded place",  // (e^x - 1) / x
@@ -225,7 +225,7 @@ void add_zeros(Table& add) {
 }
 
 void add_shapes(Table& add) {
-  const Tensor W = doubles({{1, 2, 3}, {4, 5, 6}, {7, 8, 10}}), x = random_leaf({2, 3});
+  const Tensor W = d64({{1, 2, 3}, {4, 5, 6}, {7, 8, 10}}), x = random_leaf({2, 3});
   add("the Jacobian transposed",
       one_op([=](const Tensor& v) { return matmul(W, v); },
              [=](const Tensor& g, const Tensor&) { return matmul(W, g); }),
@@ -266,7 +266,7 @@ void add_numbers(Table& add) {
       {x}, Reason::float32_rounding, {}, {"planted"});
   add("NaN", one_op(cube, [](const Tensor& g, const Tensor& v) { return g * v * v * v / v * 3.0; }),
       {leaf({1, 0})}, Reason::not_finite, {"d input 0 (1)", "its analytic gradient is not"});
-  add("infinity", cube_times(doubles({1, inf})), {leaf({1, 2})}, Reason::not_finite, {"d input 0 (1)"});
+  add("infinity", cube_times(d64({1, inf})), {leaf({1, 2})}, Reason::not_finite, {"d input 0 (1)"});
   add("NaN of log", doubled_by([](Context& ctx) { ctx.add(0, log(ctx.gradient() * 0.0 - 1.0)); }),
       {x}, Reason::not_finite, {}, {"op 1 of 1, planted: its backward is wrong"});
   const Parts safe = {"op 1, ", "safe first"};
@@ -286,7 +286,7 @@ void add_numbers(Table& add) {
              [](const Tensor& g, const Tensor&) { return g * 5.0; }),
       {leaf({0})}, Reason::spurious);
   // 1.1 of it, behind a mask that lets nothing else through.
-  const Tensor mask = doubles({{0, -1e9, -1e9}, {0, 0, -1e9}, {0, 0, 0}});
+  const Tensor mask = d64({{0, -1e9, -1e9}, {0, 0, -1e9}, {0, 0, 0}});
   add(
       "a mask of -1e9",
       [adds = one_op([=](const Tensor& v) { return v + mask; },
@@ -300,7 +300,7 @@ void add_numbers(Table& add) {
   add("a square of the cotangent",
       one_op(cube, [](const Tensor& g, const Tensor& v) { return g * g * v * v * 3.0; }), {x},
       Reason::not_linear);
-  add("several factors", cube_times(doubles({1, 0.6, 1.4, 1})), {leaf({1, 2, 3, 4})}, Reason::unknown,
+  add("several factors", cube_times(d64({1, 0.6, 1.4, 1})), {leaf({1, 2, 3, 4})}, Reason::unknown,
       {"on the diagonal, 2 of 4"});
   add("sine within every step",
       one_op([](const Tensor& v) { return sin(v * 1e13); },
@@ -375,7 +375,7 @@ void add_states(Table& add) {
               c.value->writable_data<double>()[0] = 9;
             });
       },
-      {leaf({1, 2}), doubles({3, 4})}, Reason::inputs_modified,
+      {leaf({1, 2}), d64({3, 4})}, Reason::inputs_modified,
       {"input 1 at (0), which was 3 and is 9"}, {two_runs}, {.sweep = true});
 }
 
