@@ -239,7 +239,7 @@ class Training:
         vectors = [p for p in self.model.parameters() if p.dim() < 2]
         self.optimizer = torch.optim.AdamW(
             [{"params": matrices, "weight_decay": a.weight_decay}, {"params": vectors, "weight_decay": 0.0}],
-            lr=a.learning_rate, betas=(a.beta1, a.beta2))
+            lr=a.learning_rate, betas=(a.beta1, a.beta2), **({"fused": True} if getattr(a, "fused", False) else {}))
 
     def step(self):
         """Makes a step; returns its loss, its learning rate and the gradient's norm before clipping."""

@@ -54,6 +54,7 @@ def main():
     parser.add_argument("--data", required=True, metavar="TEXT")
     parser.add_argument("--out", required=True, metavar="DIR")
     parser.add_argument("--compile", action="store_true", help="through torch.compile (PyTorch 2), whose sums may be in another order")
+    parser.add_argument("--fused", action="store_true", help="AdamW's fused form (PyTorch 2.4)")
     gpt.add_recipe(parser)
     run(gpt.fill_recipe(parser.parse_args()), lambda row: print(f"step {row['step']} loss {row['loss']:.9g}"))
 
