@@ -151,13 +151,13 @@ op("repeat_interleave", "torch.repeat_interleave(x, {times})", "repeat_interleav
    S("a list for size 1", randn(1, 2), ids([3]), times="i, 0"), S("0-d repeats", randn(2), one_id(3), times="i, 0"),
    S("flattened, a list", randn(2, 2), ids([1, 0, 2, 0]), times="i"), S("large", randn(60, 50), times="7, 0", large=True))
 bad("repeat_interleave(zeros({2, 3}), 2, 2)", "ValueError", "out of range")
-bad("repeat_interleave(ones({3}), INT64_MAX)", "ShapeError", "repeat_interleave")
+bad("repeat_interleave(ones({3}), INT64_MAX)", "ShapeError", "has too many elements")
 bad("one_hot(Indices{INT64_MAX})", "ValueError", "one_hot")
 for n in "INT64_MAX", "INT64_MIN", "INT64_MIN + 1":
     bad(f"diag(ones({{3}}), {n})", "ShapeError", "diag")
 for sizes in "4294967296, 4294967296", "0, 4294967296, 4294967296":
     bad(f"zeros({{{sizes}}})", "ShapeError", "too many elements")
-bad("cat(std::vector<Tensor>(16, zeros({0, INT64_MAX / 8})), 1)", "ShapeError", "cat")
+bad("cat(std::vector<Tensor>(16, zeros({0, INT64_MAX / 8})), 1)", "ShapeError", "too many elements")
 bad("repeat_interleave(zeros(2), -1)", "ValueError", "repeat_interleave: repeats is -1")
 bad("repeat_interleave(zeros(2), {9223372036854775807, 9223372036854775807}, 0)", "ShapeError", "repeat_interleave", "too many")
 bad("repeat_interleave(zeros(2), {1, -2}, 0)", "ValueError", "repeat_interleave: repeats[1] is -2")
@@ -196,7 +196,7 @@ bad("pad(zeros(2), {-2, -1})", "ShapeError", "pad", "-2", "-1", "dimension 0")
 for left in "INT64_MAX", "-INT64_MAX", "INT64_MIN":
     for right in "INT64_MAX", "-INT64_MAX", "INT64_MIN":
         bad(f"pad(ones(5), {{{left}, {right}}})", "ShapeError", "pad: ")
-bad("roll(scalar(3), 1, 0)", "ValueError", "roll: x is 0-d")
+bad("roll(scalar(3), 1, 0)", "ShapeError", "roll: x is 0-d")
 for xy in ("ij", "xy"):
     op("meshgrid", "torch.meshgrid({xs}, indexing='" + xy + "')", "meshgrid({{xs}}, Meshgrid::" + xy + ")",
        S(xy, randn(2), randn(3), xs="x, y"), S(f"{xy}, three", randn(2), randn(3), randn(), xs="x, y, z"),
