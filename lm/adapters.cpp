@@ -237,9 +237,11 @@ AdapterConfig load_adapters(const std::string& folder, GPT& model) {
   AdapterConfig config = read_adapter_config(folder);
   const SafetensorsFile file(folder + weights_name);
   const std::vector<Module> modules = chosen(model.config, config);
-  config.lora.targets.clear();
-  for (const Module& module : modules)
-    config.lora.targets.push_back(module.name);
+  if (!config.pattern.empty()) {
+    config.lora.targets.clear();
+    for (const Module& module : modules)
+      config.lora.targets.push_back(module.name);
+  }
   std::vector<nn::detail::StateEntry> expected;
   const auto rank = static_cast<std::size_t>(config.lora.rank);
   for (const Module& module : modules) {

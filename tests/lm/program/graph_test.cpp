@@ -38,9 +38,10 @@ TEST_CASE("xgrad graph: a page, DOT and text of one loss") {
 
 TEST_CASE("xgrad graph: errors") {
   const TrainedFolder folder;
-  const auto refused = [&](Arguments more, int code, const std::vector<std::string>& fragments) {
-    more.insert(more.begin(), "graph --checkpoint " + folder.checkpoint);
-    check_refused(folder, more, code, fragments);
+  const auto refused = [&](const Arguments& more, int code,
+                           const std::vector<std::string>& fragments) {
+    check_refused(folder, overridden("graph --checkpoint " + folder.checkpoint, more), code,
+                  fragments);
   };
   check_refused(folder, {"graph"}, 2, {"graph: RUN is needed"});
   refused("--format svg", 2, {"--format: 'svg' is not one of html, dot, text"});
