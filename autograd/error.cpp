@@ -77,7 +77,9 @@ std::string in_columns(const std::vector<std::vector<std::string>>& rows, const 
     for (std::size_t c = 0; c < widths.size(); ++c)
       text += alignments[c] == '<' ? fmt::format("{:<{}}  ", row[c], widths[c])
                                    : fmt::format("{:>{}}  ", row[c], widths[c]);
-    text += row.back() + "\n";
+    text += row.back();
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
   }
   return text;
 }

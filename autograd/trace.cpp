@@ -41,11 +41,11 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-Trace::Trace(OnBackward on_backward)
-    : on_backward_(std::move(on_backward)),
-      before_(std::exchange(Mode::current().observer, this)) {}
+Trace::Trace(OnBackward on_backward) : on_backward_(std::move(on_backward)) {
+  Mode::current().observer = this;
+}
 
-Trace::~Trace() { Mode::current().observer = before_; }
+Trace::~Trace() { Mode::current().observer = outer; }
 
 std::optional<std::size_t> Trace::maker(const Tensor& x) const {
   const auto found = x.defined() ? makers_.find(x.identity().value.get()) : makers_.end();
@@ -66,27 +66,19 @@ void Trace::on_forward(std::string_view op, std::span<const Tensor> inputs, cons
   }
   makers_[output.identity().value.get()] = events_.size();
   events_.push_back(std::move(event));
-  if (before_ != nullptr)
-    before_->on_forward(op, inputs, output, forward);
-}
-
-void Trace::on_gradient(const Node& node, const Tensor& gradient) {
-  if (before_ != nullptr)
-    before_->on_gradient(node, gradient);
+  PassesOn::on_forward(op, inputs, output, forward);
 }
 
 void Trace::on_backward(const Node& node, std::size_t input, const Tensor& gradient) {
   if (on_backward_)
     on_backward_(node, input, gradient);
-  if (before_ != nullptr)
-    before_->on_backward(node, input, gradient);
+  PassesOn::on_backward(node, input, gradient);
 }
 
 void Trace::on_name(const Tensor& x, std::string_view name) {
   if (const auto op = maker(x))
     events_[*op].name = name;
-  if (before_ != nullptr)
-    before_->on_name(x, name);
+  PassesOn::on_name(x, name);
 }
 
 std::string to_string(const Trace& trace) { return to_string(trace.events()); }
@@ -153,21 +145,13 @@ std::vector<Profile::Event> Profile::events() const {
 void detail::Timed::start(std::string_view name) {
   event_ = std::make_unique<Profile::Event>();
   event_->name = name;
-  enter();
-}
-
-void detail::Timed::start(const Node& node) {
-  event_ = std::make_unique<Profile::Event>();
-  event_->name = node.op + " backward";
-  enter();
-}
-
-// Comes last, because nothing may throw after it: only a constructed Timed is destroyed.
-void detail::Timed::enter() {
   event_->thread = thread_number();
+  // Comes last, because nothing may throw after it: only a constructed Timed is destroyed.
   outer_ = std::exchange(innermost, this);
   event_->begin = microseconds();
 }
+
+void detail::Timed::start(const Node& node) { start(node.op + " backward"); }
 
 void detail::Timed::stop() noexcept {
   event_->end = microseconds();

@@ -24,10 +24,32 @@
 
 namespace xgrad {
 
+/// Passes everything on to the observer that this thread had when it was made, if any.
+struct PassesOn : Observer {
+  Observer* const outer = Mode::current().observer;
+  void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
+                  const Forward& forward) override {
+    if (outer != nullptr)
+      outer->on_forward(op, inputs, output, forward);
+  }
+  void on_gradient(const Node& node, const Tensor& gradient) override {
+    if (outer != nullptr)
+      outer->on_gradient(node, gradient);
+  }
+  void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override {
+    if (outer != nullptr)
+      outer->on_backward(node, input, gradient);
+  }
+  void on_name(const Tensor& x, std::string_view name) override {
+    if (outer != nullptr)
+      outer->on_name(x, name);
+  }
+};
+
 /// While one lives, records every op that runs on this thread.  Ops of a backward run are recorded
 /// if it runs with create_graph; ops inside another op's forward are not.  Traces may be nested;
 /// the inner one must end first.
-class Trace final : public Observer {
+class Trace final : public PassesOn {
  public:
   struct Event {
     std::string op;     ///< "matmul"
@@ -58,13 +80,11 @@ class Trace final : public Observer {
 
   void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
                   const Forward& forward) override;
-  void on_gradient(const Node& node, const Tensor& gradient) override;
   void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override;
   void on_name(const Tensor& x, std::string_view name) override;
 
  private:
   OnBackward on_backward_;
-  Observer* before_;
   std::vector<Event> events_;
   std::unordered_map<const Value*, std::size_t> makers_;  // by their outputs, which live as long
 };
@@ -167,7 +187,6 @@ class Timed {
  private:
   void start(std::string_view name);
   void start(const Node& node);
-  void enter();
   void stop() noexcept;
 
   std::unique_ptr<Profile::Event> event_;

@@ -328,8 +328,8 @@ std::string load(const nn::detail::Members& members, const SafetensorsFile& file
   load_state(members, state, file.path());
   std::string converted;
   for (const auto& [what, count] : conversions)
-    converted += fmt::format("{}{} ({} tensor{})", converted.empty() ? "" : ", ", what, count,
-                             count == 1 ? "" : "s");
+    converted += fmt::format("{}{} ({})", converted.empty() ? "" : ", ", what,
+                             counted(count, "tensor", "tensors"));
   return converted;
 }
 

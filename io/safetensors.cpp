@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 #include "../autograd/fail.hpp"
-#include "file.hpp"
+#include "../autograd/kernels/gemm.hpp"
 #include "json.hpp"
 
 namespace xgrad::io {
@@ -186,10 +186,7 @@ struct Reader {
     }
     if (at != data_begin + data_bytes)
       refuse("{} the last tensor (byte {})",
-             data_begin + data_bytes - at == 1
-                 ? "1 byte follows"
-                 : fmt::format("{} bytes follow", data_begin + data_bytes - at),
-             at);
+             counted(data_begin + data_bytes - at, "byte follows", "bytes follow"), at);
   }
 };
 
@@ -270,13 +267,9 @@ static_assert(std::endian::native == std::endian::little,
               "the format is little-endian, and values are read and written as they are in memory");
 
 template <class T>
-constexpr const char* name_of = nullptr;
-template <>
-constexpr const char* name_of<float> = "F32";
-template <>
-constexpr const char* name_of<double> = "F64";
-template <>
-constexpr const char* name_of<std::int64_t> = "I64";
+constexpr const char* name_of = std::is_same_v<T, float>    ? "F32"
+                                : std::is_same_v<T, double> ? "F64"
+                                                            : "I64";
 
 template <class T>
 static std::pair<StoredTensor, Bytes> describe(const T* data, const Shape& shape) {
@@ -326,11 +319,6 @@ static float from_f16(std::uint16_t half) {
   return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
 }
 
-/// From the upper half of a float32.
-static float from_bf16(std::uint16_t upper) {
-  return std::bit_cast<float>(std::uint32_t{upper} << 16);
-}
-
 /// Throws FileError if a finite value has no finite float32.
 static void check_range(const Tensor& x, const std::string& path, const std::string& name) {
   const double* const values = x.data<double>();
@@ -355,9 +343,7 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
   check<FileError>(length <= file_.size() - sizeof(length),
                    "{}: not a safetensors file: the header's length is {} (byte 0), but only {}",
                    file_.path(), length,
-                   file_.size() - sizeof(length) == 1
-                       ? "1 byte follows"
-                       : fmt::format("{} bytes follow", file_.size() - sizeof(length)));
+                   counted(file_.size() - sizeof(length), "byte follows", "bytes follow"));
   std::string text(length, ' ');
   file_.read(text.data(), text.size(), sizeof(length));
   SafetensorsHeader header =
@@ -447,7 +433,7 @@ Tensor SafetensorsFile::read(const StoredTensor& stored, std::optional<DType> dt
   if (dtype && stored.dtype == "F16")
     return convert_from.template operator()<std::uint16_t>(from_f16);
   if (dtype && stored.dtype == "BF16")
-    return convert_from.template operator()<std::uint16_t>(from_bf16);
+    return convert_from.template operator()<std::uint16_t>(kernels::from_bfloat16);
   const bool wide = stored.dtype == name_of<double>;
   if (!wide && stored.dtype != name_of<float>)
     fail<FileError>("{}: tensor '{}' has dtype {}; a Tensor holds F32 or F64", path(), stored.name,

@@ -2,8 +2,6 @@
 // Pre-tokenization: splits a text into parts within which byte pairs are merged.
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

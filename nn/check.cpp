@@ -98,14 +98,15 @@ std::string forgotten(const Members& members, const All& all) {
       shapes.size() == 1 ? "it" : "them", shapes.size() == 1 ? "it" : "them");
 }
 
-// All visited Tensors are float64, so a dtype error comes from one that visit does not name or that
-// the function holds.
+// All visited Tensors have this dtype, so a dtype error comes from one that visit does not name or
+// that the function holds.
 template <class F>
-auto hinting(const F& f) {
+auto hinting(const F& f, DType dtype = DType::float64) {
   try {
     return f();
   } catch (const DTypeError& error) {
-    fail<DTypeError>("{}; everything that visit names is float64: {}", error.what(), not_converted);
+    fail<DTypeError>("{}; everything that visit names is {}: {}", error.what(), to_string(dtype),
+                     not_converted);
   }
 }
 
@@ -167,12 +168,7 @@ class LayerChecks {
   }
 
   Tensor call() const {
-    try {
-      return f_(in_);
-    } catch (const DTypeError& error) {
-      fail<DTypeError>("{}; everything that visit names is {}: {}", error.what(),
-                       to_string(in_[0].dtype()), detail::not_converted);
-    }
+    return hinting([&] { return f_(in_); }, in_[0].dtype());
   }
   void set_training(bool mode) const {
     for (bool* const flag : members_.training)

@@ -8,8 +8,6 @@
 #include <set>
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
-#include "../autograd/ops.hpp"
-#include "../autograd/random.hpp"
 #include "init.hpp"
 
 namespace xgrad::nn {

@@ -11,15 +11,11 @@
 namespace xgrad::optim {
 
 double Option::get() const {
-  const bool* const* const flag = std::get_if<bool*>(&value);
-  return flag != nullptr ? static_cast<double>(**flag) : *std::get<double*>(value);
+  return std::visit([](const auto* own) -> double { return *own; }, value);
 }
 
 void Option::set(double number) const {
-  if (bool* const* const flag = std::get_if<bool*>(&value))
-    **flag = number != 0;
-  else
-    *std::get<double*>(value) = number;
+  std::visit([number]<class T>(T* own) { *own = static_cast<T>(number); }, value);
 }
 
 Optimizer::~Optimizer() = default;

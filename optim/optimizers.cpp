@@ -79,11 +79,6 @@ static std::vector<Option> adam_options(O& o) {
 std::vector<Option> AdamOptions::options() { return adam_options(*this); }
 std::vector<Option> AdamWOptions::options() { return adam_options(*this); }
 
-std::vector<std::string> AdamOptions::state_names() const {
-  return {"step", "exp_avg", "exp_avg_sq"};
-}
-std::vector<std::string> AdamWOptions::state_names() const { return AdamOptions().state_names(); }
-
 ElementUpdate AdamOptions::update(const Parameter& p) const {
   return adam(*this, p, 1, weight_decay);
 }
@@ -111,8 +106,6 @@ std::vector<Option> AdagradOptions::options() {
           {"initial_accumulator_value", &initial_accumulator_value},
           {"eps", &eps}};
 }
-
-std::vector<std::string> AdagradOptions::state_names() const { return {"step", "sum"}; }
 
 ElementUpdate AdagradOptions::update(const Parameter& p) const {
   const double rate = lr / (1 + static_cast<double>(p.step - 1) * lr_decay);
@@ -164,8 +157,6 @@ std::vector<Option> LionOptions::options() {
           {"weight_decay", &weight_decay}};
 }
 
-std::vector<std::string> LionOptions::state_names() const { return {"exp_avg"}; }
-
 ElementUpdate LionOptions::update(const Parameter& p) const {
   const auto formula = [rate = lr, beta1 = betas.first, beta2 = betas.second, decay = weight_decay](
                            auto x, auto m, auto g) {
@@ -185,8 +176,6 @@ std::vector<Option> MuonOptions::options() {
           {"nesterov", &nesterov},
           {"eps", &eps}};
 }
-
-std::vector<std::string> MuonOptions::state_names() const { return {"momentum_buffer"}; }
 
 void MuonOptions::check(const std::vector<Tensor>& params) const {
   for (const Tensor& p : params)
@@ -311,7 +300,7 @@ double total_norm(const std::vector<Tensor>& tensors, double p) {
 }  // namespace
 
 double clip_grad_norm_(const std::vector<Tensor>& params, double max_norm,
-                      const ClipOptions& options) {
+                       const ClipOptions& options) {
   check<ValueError>(max_norm >= 0, "clip_grad_norm_: max_norm is {}; it must not be negative",
                     max_norm);
   check<ValueError>(options.norm_type > 0, "clip_grad_norm_: norm_type is {}; it must be above 0",
@@ -350,9 +339,7 @@ Schedule step_decay(double lr, std::size_t step_size, double gamma) {
   };
 }
 
-Schedule exponential(double lr, double gamma) {
-  return [=](std::size_t step) { return lr * std::pow(gamma, static_cast<double>(step)); };
-}
+Schedule exponential(double lr, double gamma) { return step_decay(lr, 1, gamma); }
 
 Schedule warmup_cosine(const WarmupCosine& o) {
   const double min_lr = o.min_lr.value_or(o.learning_rate / 10);

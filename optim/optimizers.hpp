@@ -38,7 +38,7 @@ struct AdamOptions {
 
   static constexpr const char* name = "Adam";
   std::vector<Option> options();
-  std::vector<std::string> state_names() const;
+  std::vector<std::string> state_names() const { return {"step", "exp_avg", "exp_avg_sq"}; }
   ElementUpdate update(const Parameter& p) const;
 };
 /// Adam, as torch.optim.Adam.  With g the gradient plus weight_decay * p, in step t = 1, 2, ...:
@@ -56,7 +56,7 @@ struct AdamWOptions {
 
   static constexpr const char* name = "AdamW";
   std::vector<Option> options();
-  std::vector<std::string> state_names() const;
+  std::vector<std::string> state_names() const { return {"step", "exp_avg", "exp_avg_sq"}; }
   ElementUpdate update(const Parameter& p) const;
 };
 /// AdamW, as torch.optim.AdamW: p *= 1 - lr * weight_decay, then Adam's step without decay.
@@ -77,7 +77,7 @@ struct AdagradOptions {
 
   static constexpr const char* name = "Adagrad";
   std::vector<Option> options();
-  std::vector<std::string> state_names() const;
+  std::vector<std::string> state_names() const { return {"step", "sum"}; }
   double initial_state() const { return initial_accumulator_value; }
   ElementUpdate update(const Parameter& p) const;
 };
@@ -110,7 +110,7 @@ struct LionOptions {
 
   static constexpr const char* name = "Lion";
   std::vector<Option> options();
-  std::vector<std::string> state_names() const;
+  std::vector<std::string> state_names() const { return {"exp_avg"}; }
   ElementUpdate update(const Parameter& p) const;
 };
 /// Lion: p -= lr * (sign(beta1 m + (1 - beta1) g) + weight_decay * p);  m = beta2 m + (1 - beta2)
@@ -126,7 +126,7 @@ struct MuonOptions {
 
   static constexpr const char* name = "Muon";
   std::vector<Option> options();
-  std::vector<std::string> state_names() const;
+  std::vector<std::string> state_names() const { return {"momentum_buffer"}; }
   void check(const std::vector<Tensor>& params) const;  ///< ShapeError unless all are matrices
   ElementUpdate update(const Parameter& p) const;
 };
@@ -159,7 +159,7 @@ struct ClipOptions {
 /// gradient are skipped; one that is listed twice, as tied ones may be, counts once and is scaled
 /// once.  ValueError if max_norm is negative or norm_type is not positive.
 double clip_grad_norm_(const std::vector<Tensor>& params, double max_norm,
-                      const ClipOptions& options = {});
+                       const ClipOptions& options = {});
 
 /// Limits each element of each gradient to [-limit, limit] (torch.nn.utils.clip_grad_value_).
 /// ValueError if limit is negative.

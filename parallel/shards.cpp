@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include "../autograd/engine.hpp"
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
 #include "../autograd/random.hpp"
@@ -44,7 +43,7 @@ std::vector<ShardResult> run_all(std::size_t rows, std::size_t most, const detai
     if (auto results = detail::run_shards(rows, shards, {0, shards}, run))
       return std::move(*results);
   std::vector<ShardResult> whole;
-  whole.push_back(run(0, 0, rows, 1));
+  whole.push_back(run(0, rows, 1));
   return whole;
 }
 
@@ -70,7 +69,7 @@ std::optional<std::vector<ShardResult>> detail::run_shards(std::size_t rows, std
     const std::size_t s = range.first + i;
     const std::size_t begin = s * rows / shards, end = (s + 1) * rows / shards;
     const xgrad::detail::ShardDraws draws(masks, begin, end);
-    results[i] = run(s, begin, end, static_cast<double>(end - begin) / static_cast<double>(rows));
+    results[i] = run(begin, end, static_cast<double>(end - begin) / static_cast<double>(rows));
     results[i].masks = draws.masks_taken();
     if (draws.refused)
       throw xgrad::detail::DrawRefused();
@@ -132,10 +131,9 @@ std::size_t detail::common_rows(std::initializer_list<const Shape*> shapes) {
 double mean_loss(std::size_t rows, const ShardLoss& loss, std::size_t most) {
   check_function(loss, "parallel");
   const NoGrad no_grad;
-  return total(
-      run_all(rows, most, [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
-        return detail::result_of(loss(begin, end), weight);
-      }));
+  return total(run_all(rows, most, [&](std::size_t begin, std::size_t end, double weight) {
+    return detail::result_of(loss(begin, end), weight);
+  }));
 }
 
 double detail::backward_all(std::size_t rows, std::size_t most, const RunShard& run) {
@@ -147,10 +145,9 @@ double detail::backward_all(std::size_t rows, std::size_t most, const RunShard& 
 
 double backward(std::size_t rows, const ShardLoss& loss, std::size_t most) {
   check_function(loss, "parallel");
-  return detail::backward_all(rows, most,
-                              [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
-                                return detail::backward_of(loss(begin, end), weight);
-                              });
+  return detail::backward_all(rows, most, [&](std::size_t begin, std::size_t end, double weight) {
+    return detail::backward_of(loss(begin, end), weight);
+  });
 }
 
 }  // namespace xgrad::parallel

@@ -74,9 +74,8 @@ struct ShardResult {
   std::uint64_t masks = 0;  ///< dropout's masks that it has taken
 };
 
-/// One shard: its number, its rows [begin, end), and their share of all rows.
-using RunShard = std::function<ShardResult(std::size_t shard, std::size_t begin, std::size_t end,
-                                           double weight)>;
+/// One shard: its rows [begin, end), and their share of all rows.
+using RunShard = std::function<ShardResult(std::size_t begin, std::size_t end, double weight)>;
 
 /// Runs some of the shards of a batch, on threads.  No value if the batch must run whole: see
 /// backward().  default_generator() has then drawn nothing; otherwise it has drawn the masks of the

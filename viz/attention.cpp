@@ -13,7 +13,6 @@
 #include "../io/json.hpp"
 #include "assets.hpp"
 #include "attention_parts.hpp"
-#include "page.hpp"
 #include "svg.hpp"
 
 namespace xgrad::viz {

@@ -12,7 +12,6 @@
 #include <numeric>
 #include <set>
 #include <utility>
-#include "../autograd/check/describe.hpp"
 #include "../autograd/check/probe.hpp"
 #include "../autograd/ops.hpp"
 

@@ -3,7 +3,6 @@
 // graph with differences of its ops, run with other values.
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 #include "../autograd/check/describe.hpp"

@@ -28,7 +28,7 @@ Tensor gain(const Tensor& after, const Tensor& before) {
   return reshape(Tensor(std::move(gained)), Dims(after.shape()));
 }
 
-class Recorder final : public Observer {
+class Recorder final : public PassesOn {
  public:
   explicit Recorder(const GraphOptions& options) : options_(options) {
     graph_.title = options.title;
@@ -162,15 +162,8 @@ class Recorder final : public Observer {
     leaf_gradients({result}, {.grad_outputs = {seed_}, .retain_graph = true});
   }
 
-  void on_forward(std::string_view op, std::span<const Tensor> inputs, const Tensor& output,
-                  const Forward& forward) override {
-    if (outer_ != nullptr)
-      outer_->on_forward(op, inputs, output, forward);
-  }
-
   void on_gradient(const Node& node, const Tensor& gradient) override {
-    if (outer_ != nullptr)
-      outer_->on_gradient(node, gradient);
+    PassesOn::on_gradient(node, gradient);
     const auto at = by_origin_.find(&node);
     if (at == by_origin_.end())
       return;
@@ -180,8 +173,7 @@ class Recorder final : public Observer {
   }
 
   void on_backward(const Node& node, std::size_t input, const Tensor& gathered) override {
-    if (outer_ != nullptr)
-      outer_->on_backward(node, input, gathered);
+    PassesOn::on_backward(node, input, gathered);
     const auto to = by_origin_.find(node.inputs[input].get());
     if (to == by_origin_.end())
       return;
@@ -213,7 +205,6 @@ class Recorder final : public Observer {
   std::unordered_map<const void*, std::size_t> by_origin_;  // a Node, or a constant's Value
   std::unordered_map<const Node*, std::string> name_of_node_;
   std::unordered_map<const Value*, std::string> name_of_value_;
-  Observer* outer_ = Mode::current().observer;
   Tensor seed_;
   const Node* last_formula_ = nullptr;
 };

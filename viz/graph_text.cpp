@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include "../autograd/check/describe.hpp"
@@ -53,24 +52,7 @@ namespace {
 
 using Kind = GraphNode::Kind;
 using Verdict = GraphCheck::Verdict;
-using Table = std::vector<std::array<std::string, 5>>;
-
-std::string in_columns(const Table& rows) {
-  std::array<std::size_t, 5> width{};
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < width.size(); ++c)
-      width[c] = std::max(width[c], row[c].size());
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < width.size(); ++c)
-      line += c == 0 ? fmt::format("{:>{}}", row[c], width[c])
-                     : fmt::format("  {:<{}}", row[c], width[c]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + '\n';
-  }
-  return text;
-}
+using Table = std::vector<std::vector<std::string>>;
 
 std::string values_text(const Graph& graph, const Tensor& x) {
   return x.defined() ? detail::to_text(detail::shown(x, graph.max_values)) : std::string();
@@ -146,13 +128,14 @@ std::string to_string(const Graph& graph) {
         missing += fmt::format("{} adds nothing to {}: {}\n", node_label(graph, i),
                                node_label(graph, *in.node), verdict_text(*in.nothing));
   const std::size_t wrong = graph.wrong().size();
-  return printable(fmt::format(
-      "{}\n\nforward ({}; c: taken as a constant)\n{}\nbackward ({})\n{}{}{}",
-      printable_name(graph.title), counted(graph.nodes.size(), "node", "nodes"), in_columns(values),
-      counted(graph.order.size(), "step", "steps"), in_columns(steps), missing,
-      wrong == 0 ? ""
-                 : fmt::format("\n{} a gradient that differences contradict\n",
-                               counted(wrong, "node has", "nodes have"))));
+  return printable(
+      fmt::format("{}\n\nforward ({}; c: taken as a constant)\n{}\nbackward ({})\n{}{}{}",
+                  printable_name(graph.title), counted(graph.nodes.size(), "node", "nodes"),
+                  in_columns(values, "><<<"), counted(graph.order.size(), "step", "steps"),
+                  in_columns(steps, "><<<"), missing,
+                  wrong == 0 ? ""
+                             : fmt::format("\n{} a gradient that differences contradict\n",
+                                           counted(wrong, "node has", "nodes have"))));
 }
 
 std::string graph_dot(const Graph& graph) {

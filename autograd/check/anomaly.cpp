@@ -6,7 +6,6 @@
 #include "../fail.hpp"
 #include "../graph.hpp"
 #include "../ops.hpp"
-#include "../trace.hpp"
 
 namespace xgrad {
 namespace {
@@ -58,14 +57,13 @@ bool put_on_purpose(std::span<const Tensor> inputs, const std::vector<double>& o
 
 }  // namespace
 
-DetectAnomaly::DetectAnomaly() : before_(std::exchange(Mode::current().observer, this)) {}
+DetectAnomaly::DetectAnomaly() { Mode::current().observer = this; }
 
-DetectAnomaly::~DetectAnomaly() { Mode::current().observer = before_; }
+DetectAnomaly::~DetectAnomaly() { Mode::current().observer = outer; }
 
 void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inputs,
                                const Tensor& output, const Forward& forward) {
-  if (before_ != nullptr)
-    before_->on_forward(op, inputs, output, forward);
+  PassesOn::on_forward(op, inputs, output, forward);
   Place place{++ops_, Scope::current(), {}, summarize(output)};
   for (const Tensor& x : inputs)
     place.inputs.push_back(summarize(x));
@@ -99,21 +97,14 @@ void DetectAnomaly::on_forward(std::string_view op, std::span<const Tensor> inpu
     places_.insert_or_assign(output.identity().node.get(), std::move(place));
 }
 
-void DetectAnomaly::on_name(const Tensor& x, std::string_view name) {
-  if (before_ != nullptr)
-    before_->on_name(x, name);
-}
-
 void DetectAnomaly::on_gradient(const Node& node, const Tensor& gradient) {
-  if (before_ != nullptr)
-    before_->on_gradient(node, gradient);
+  PassesOn::on_gradient(node, gradient);
   if (node.sequence == 0 && !held_back_.empty() && !summarize(gradient).all_finite())
     throw AnomalyError(held_back_);
 }
 
 void DetectAnomaly::on_backward(const Node& node, std::size_t input, const Tensor& gradient) {
-  if (before_ != nullptr)
-    before_->on_backward(node, input, gradient);
+  PassesOn::on_backward(node, input, gradient);
   if (running_ != &node) {  // the gradients of the node before have been used
     gradients_.erase(running_);
     running_ = &node;

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 #include "../error.hpp"
-#include "../mode.hpp"
+#include "../trace.hpp"
 #include "describe.hpp"
 
 namespace xgrad {
@@ -39,7 +39,7 @@ namespace xgrad {
 /// It checks every element of every value, so a step takes longer; without a DetectAnomaly there is
 /// no cost.  Scopes that were entered before it are not named.  Ops of a recorded backward run
 /// (create_graph) count as forward.
-class DetectAnomaly final : public Observer {
+class DetectAnomaly final : public PassesOn {
  public:
   DetectAnomaly();
   DetectAnomaly(const DetectAnomaly&) = delete;
@@ -50,7 +50,6 @@ class DetectAnomaly final : public Observer {
                   const Forward& forward) override;
   void on_gradient(const Node& node, const Tensor& gradient) override;
   void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override;
-  void on_name(const Tensor& x, std::string_view name) override;
 
  private:
   // The place and the inputs of an op, for reporting a gradient that is not finite.
@@ -61,7 +60,6 @@ class DetectAnomaly final : public Observer {
     ValueSummary output;
   };
 
-  Observer* before_;
   std::size_t ops_ = 0;
   std::unordered_map<const Node*, Place> places_;
   // The op that made the infinities of a value: "op 2, log, made it".

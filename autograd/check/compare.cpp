@@ -9,7 +9,6 @@
 #include <set>
 #include "../fail.hpp"
 #include "../ops.hpp"
-#include "../trace.hpp"
 #include "describe.hpp"
 #include "op_check.hpp"
 #include "same_draws.hpp"

@@ -39,10 +39,6 @@ static std::string named(const Event& event, std::size_t n) {
   return fmt::format("op {}, {}", n + 1, in_scope(event));
 }
 
-static bool same_elements(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() && same_bits(a, b);
-}
-
 // Whether two runs have the same ops, so that they can be compared one by one.
 static bool aligned(const std::vector<Event>& a, const std::vector<Event>& b) {
   return std::ranges::equal(a, b, [](const Event& x, const Event& y) {
@@ -112,7 +108,7 @@ std::string copied_value(const TensorFunction& f, const std::vector<Tensor>& inp
     const Event &a = before[n], &b = after[n];
     for (std::size_t i = 0; i < a.inputs.size(); ++i)
       if (a.inputs[i].defined() && b.inputs[i].defined() &&
-          !known.contains(identity(a.inputs[i])) && !same_elements(a.inputs[i], b.inputs[i]))
+          !known.contains(identity(a.inputs[i])) && !same_bits(a.inputs[i], b.inputs[i]))
         return fmt::format(
             "input {} of {} moves with the function's inputs, but no graph leads to it: numbers "
             "were read (item(), data(), array()) and put back, through which no gradient passes; "
@@ -121,7 +117,7 @@ std::string copied_value(const TensorFunction& f, const std::vector<Tensor>& inp
     known.insert(identity(a.output));
     const ModeGuard unobserved({false, nullptr});
     const Tensor again = a.forward(a.inputs);
-    if (same_elements(again, a.output) && !same_elements(again, b.forward(a.inputs)))
+    if (same_bits(again, a.output) && !same_bits(again, b.forward(a.inputs)))
       return fmt::format(
           "a number that {} is given moves with the function's inputs, but no graph leads to it: "
           "it was read (item()), and no gradient passes through it; use a Tensor",

@@ -76,8 +76,8 @@ class Dependence {
     std::string why = changes_;
     if (why.empty())
       why = detail::two_results({y_}, {call(x_)});
+    CausalReport report;
     if (!why.empty()) {
-      CausalReport report;
       report.ok = false;
       report.message = fmt::format("{}: {}", rule_.caller, why);
       return report;
@@ -85,7 +85,6 @@ class Dependence {
     std::optional<Leak> leak = gradient_leak();
     if (const auto value = value_leak(); value && (!leak || value->is_before(*leak)))
       leak = value;
-    CausalReport report;
     report.past_is_missing = missing_.has_value();
     if (!leak) {
       report.message = fmt::format(

@@ -53,37 +53,29 @@ std::string counts_like(double c, const GradcheckPair& pair) {
 
 // ---- the numbers ----
 
-class Jacobians {
- public:
-  Jacobians(const GradcheckPair& pair, const JudgedPair& judged)
-      : pair_(pair),
-        tolerance_(judged.tolerance),
-        m_(pair.analytic.size(0)),
-        n_(pair.analytic.size(1)),
-        a_(pair.analytic.data<double>()),
-        b_(pair.numeric.data<double>()) {
-    for (std::size_t i = 0; i < m_ * n_; ++i)
+struct Jacobians {
+  Jacobians(const GradcheckPair& of, const JudgedPair& judged)
+      : pair(of),
+        tolerance(judged.tolerance),
+        m(of.analytic.size(0)),
+        n(of.analytic.size(1)),
+        a(of.analytic.data<double>(), m * n),
+        b(of.numeric.data<double>(), m * n) {
+    for (std::size_t i = 0; i < m * n; ++i)
       if (judged.verdicts[i] == Verdict::wrong)
-        wrong_.push_back(i);
+        wrong.push_back(i);
   }
 
-  std::size_t m() const { return m_; }
-  std::size_t n() const { return n_; }
-  double a(std::size_t i) const { return a_[i]; }
-  double b(std::size_t i) const { return b_[i]; }
-  const std::vector<std::size_t>& wrong() const { return wrong_; }
-  std::span<const double> analytic() const { return {a_, m_ * n_}; }
-  double atol() const { return tolerance_.atol; }
   // (An unchecked element, NaN, agrees with anything.)
-  bool close(double a, double b) const {
-    return std::isnan(b) || std::abs(a - b) <= tolerance_.atol + tolerance_.rtol * std::abs(b);
+  bool close(double x, double y) const {
+    return std::isnan(y) || std::abs(x - y) <= tolerance.atol + tolerance.rtol * std::abs(y);
   }
 
   // A(i) = B(to(i)) for all elements i.
   template <class F>
   bool permuted(const F& to) const {
-    for (std::size_t i = 0; i < m_ * n_; ++i)
-      if (!close(a_[i], b_[to(i)]))
+    for (std::size_t i = 0; i < m * n; ++i)
+      if (!close(a[i], b[to(i)]))
         return false;
     return true;
   }
@@ -95,25 +87,25 @@ class Jacobians {
     std::size_t elements;
   };
   std::optional<Ratio> ratio(bool everywhere) const {
-    std::vector<std::size_t> over = wrong_;
+    std::vector<std::size_t> over = wrong;
     if (everywhere) {
-      over.resize(m_ * n_);
+      over.resize(m * n);
       std::iota(over.begin(), over.end(), std::size_t{0});
     }
     double ab = 0, bb = 0;
     std::size_t significant = 0;
-    std::erase_if(over, [&](std::size_t i) { return std::isnan(b_[i]); });
+    std::erase_if(over, [&](std::size_t i) { return std::isnan(b[i]); });
     for (const std::size_t i : over) {
-      ab += a_[i] * b_[i];
-      bb += b_[i] * b_[i];
-      significant += std::abs(b_[i]) > 100 * tolerance_.atol ? 1 : 0;
+      ab += a[i] * b[i];
+      bb += b[i] * b[i];
+      significant += std::abs(b[i]) > 100 * tolerance.atol ? 1 : 0;
     }
     if (bb == 0 || significant == 0 || ab == 0)
       return {};
     const double c = ab / bb;
     if (!std::ranges::all_of(over, [&](std::size_t i) {
-          return std::abs(a_[i] - c * b_[i]) <= tolerance_.atol * std::max(1.0, std::abs(c)) +
-                                                    tolerance_.rtol * std::abs(c * b_[i]);
+          return std::abs(a[i] - c * b[i]) <=
+                 tolerance.atol * std::max(1.0, std::abs(c)) + tolerance.rtol * std::abs(c * b[i]);
         }))
       return {};
     return Ratio{c, significant};
@@ -121,19 +113,18 @@ class Jacobians {
 
   // The columns and rows with wrong elements: "3 of 12 elements of input 0: (0, 1), ..."
   std::string pattern() const {
-    std::vector<bool> rows(m_), columns(n_);
-    bool diagonal = m_ == n_;
-    for (const std::size_t i : wrong_) {
-      rows[i / n_] = columns[i % n_] = true;
-      diagonal = diagonal && i / n_ == i % n_;
+    std::vector<bool> rows(m), columns(n);
+    bool diagonal = m == n;
+    for (const std::size_t i : wrong) {
+      rows[i / n] = columns[i % n] = true;
+      diagonal = diagonal && i / n == i % n;
     }
-    if (diagonal && wrong_.size() > 1)
-      return fmt::format("all that disagree are on the diagonal, {} of {}", wrong_.size(), m_);
-    return fmt::format("wrong are {}; and {}", list(columns, pair_.input_name, pair_.input_shape),
-                       list(rows, pair_.output_name, pair_.output_shape));
+    if (diagonal && wrong.size() > 1)
+      return fmt::format("all that disagree are on the diagonal, {} of {}", wrong.size(), m);
+    return fmt::format("wrong are {}; and {}", list(columns, pair.input_name, pair.input_shape),
+                       list(rows, pair.output_name, pair.output_shape));
   }
 
- private:
   static std::string list(const std::vector<bool>& marked, const std::string& name,
                           const Shape& shape) {
     const auto count = static_cast<std::size_t>(std::ranges::count(marked, true));
@@ -148,15 +139,15 @@ class Jacobians {
                        count > named ? ", ..." : "");
   }
 
-  const GradcheckPair& pair_;
-  const Tolerance& tolerance_;
-  std::size_t m_, n_;
-  const double *a_, *b_;
-  std::vector<std::size_t> wrong_;
+  const GradcheckPair& pair;
+  const Tolerance& tolerance;
+  std::size_t m, n;
+  std::span<const double> a, b;
+  std::vector<std::size_t> wrong;
 };
 
 Maybe absent(const Jacobians& numbers, const GradcheckPair& pair, const JudgedPair& judged) {
-  if (!std::ranges::all_of(numbers.wrong(), [&](std::size_t i) { return numbers.a(i) == 0; }))
+  if (!std::ranges::all_of(numbers.wrong, [&](std::size_t i) { return numbers.a[i] == 0; }))
     return {};
   if (!judged.reached && judged.wrong_op.find("adds no gradient") != std::string::npos)
     return finding(Reason::absent, "no gradient of {} arrives at {}: {}", pair.output_name,
@@ -166,7 +157,7 @@ Maybe absent(const Jacobians& numbers, const GradcheckPair& pair, const JudgedPa
                    "no gradient: the graph of {} does not lead to {}, though its value depends on "
                    "it: is there a detach(), a NoGrad, or a Tensor made from another's numbers?",
                    pair.output_name, pair.input_name);
-  if (std::ranges::all_of(numbers.analytic(), [](double a) { return a == 0; }))
+  if (std::ranges::all_of(numbers.a, [](double a) { return a == 0; }))
     return finding(Reason::absent, "the gradient of {} is zero everywhere: {}", pair.input_name,
                    judged.wrong_op.empty()
                        ? "a backward formula adds nothing for it, or a path to it is detached"
@@ -176,8 +167,8 @@ Maybe absent(const Jacobians& numbers, const GradcheckPair& pair, const JudgedPa
 }
 
 Maybe spurious(const Jacobians& numbers) {
-  const auto flat = [&](std::size_t i) { return std::abs(numbers.b(i)) <= numbers.atol(); };
-  if (!std::ranges::all_of(numbers.wrong(), flat))
+  const auto flat = [&](std::size_t i) { return std::abs(numbers.b[i]) <= numbers.tolerance.atol; };
+  if (!std::ranges::all_of(numbers.wrong, flat))
     return {};
   return finding(Reason::spurious,
                  "a gradient where the function does not change: it does not use these elements, "
@@ -219,7 +210,7 @@ std::size_t swapped(std::size_t flat, const Shape& shape) {
 }
 
 Maybe transposed(const Jacobians& numbers, const GradcheckPair& pair) {
-  const std::size_t m = numbers.m(), n = numbers.n();
+  const std::size_t m = numbers.m, n = numbers.n;
   if (pair.input_shape.size() >= 2 &&
       numbers.permuted([&](std::size_t i) { return i / n * n + swapped(i % n, pair.input_shape); }))
     return finding(
@@ -246,7 +237,7 @@ void explain(GradcheckPair& pair, const JudgedPair& judged) {
   // (a wrong factor).
   Maybe found;
   const auto otherwise = [&found](const auto& test) { found = found ? found : test(); };
-  if (!std::ranges::all_of(numbers.analytic(), [](double a) { return std::isfinite(a); }))
+  if (!std::ranges::all_of(numbers.a, [](double a) { return std::isfinite(a); }))
     found =
         judged.infinite.empty()
             ? finding(Reason::not_finite,

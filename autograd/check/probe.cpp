@@ -273,27 +273,16 @@ std::vector<Tensor> partial_gradients(const std::vector<Tensor>& outputs,
 namespace {
 
 // Records the node whose formula runs.
-struct Running final : Observer {
+struct Running final : PassesOn {
   std::string op;
   const OnGradient& tell;
-  Observer* const to = Mode::current().observer;
 
   explicit Running(const OnGradient& on_gradient) : tell(on_gradient) {}
-  void on_forward(std::string_view name, std::span<const Tensor> inputs, const Tensor& output,
-                  const Forward& forward) override {
-    if (to != nullptr)
-      to->on_forward(name, inputs, output, forward);
-  }
   void on_gradient(const Node& node, const Tensor& gradient) override {
     op = node.op;
     if (tell)
       tell(node, gradient);
-    if (to != nullptr)
-      to->on_gradient(node, gradient);
-  }
-  void on_backward(const Node& node, std::size_t input, const Tensor& gradient) override {
-    if (to != nullptr)
-      to->on_backward(node, input, gradient);
+    PassesOn::on_gradient(node, gradient);
   }
 };
 

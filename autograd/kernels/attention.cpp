@@ -1,5 +1,4 @@
 #include "attention.hpp"
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>

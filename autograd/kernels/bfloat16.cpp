@@ -218,17 +218,6 @@ static void dot_rows(std::size_t padded, const float* x, const std::uint16_t* w,
     y[r] = add_lanes<float>(sums[r]) + (bias == nullptr ? 0.F : bias[r]);
 }
 
-static void dot(std::size_t n, std::size_t padded, const float* x, const std::uint16_t* w,
-                const float* bias, float* y) {
-  constexpr std::size_t together = 4;
-  const auto bias_of = [&](std::size_t j) { return bias == nullptr ? nullptr : bias + j; };
-  std::size_t j = 0;
-  for (; j + together <= n; j += together)
-    dot_rows<together>(padded, x, w + j * padded, bias_of(j), y + j);
-  for (; j < n; ++j)
-    dot_rows<1>(padded, x, w + j * padded, bias_of(j), y + j);
-}
-
 bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
   constexpr std::uint32_t infinity = 0x7F800000;
   std::uint32_t too_large = 0;
@@ -268,12 +257,14 @@ void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x
   ordered.resize(std::max(ordered.size(), m * stride));
   for (std::size_t i = 0; i < m; ++i)
     put_in_order(k, x + i * k, stride, ordered.data() + i * stride);
-  parallel_for(n, rows_of(32'768),
-               [&, in_order = ordered.data()](std::size_t begin, std::size_t end) {
-                 for (std::size_t i = 0; i < m; ++i)
-                   dot(end - begin, stride, in_order + i * stride, w + begin * stride,
-                       bias == nullptr ? nullptr : bias + begin, y + i * n + begin);
-               });
+  parallel_for(n, rows_of(32'768), [&, xs = ordered.data()](std::size_t begin, std::size_t end) {
+    for (std::size_t i = 0; i < m; ++i)
+      by_fours(end - begin, [&]<std::size_t rows>(std::size_t j) {
+        const std::size_t at = begin + j;
+        dot_rows<rows>(stride, xs + i * stride, w + at * stride,
+                       bias == nullptr ? nullptr : bias + at, y + i * n + at);
+      });
+  });
 }
 
 }  // namespace xgrad::kernels

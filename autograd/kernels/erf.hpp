@@ -2,7 +2,6 @@
 // The error function, its inverse, and the normal distribution.
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include "simd.hpp"
 

@@ -7,12 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <complex>
 #include <mutex>
 #include <string_view>
-#include <vector>
-#include "../memory.hpp"
-#include "../per_thread.hpp"
 #include "parallel.hpp"
 #include "simd.hpp"
 
@@ -217,27 +213,17 @@ static void add_rows(std::size_t n, const T* c, const T* b, std::size_t ldb, T* 
 template <class T>
 void gemv(bool transpose_b, std::size_t n, std::size_t k, T alpha, const T* x, const T* b,
           std::size_t ldb, T beta, T* y) {
-  constexpr std::size_t together = 4;
-  if (transpose_b) {
-    std::size_t j = 0;
-    for (; j + together <= n; j += together)
-      dot_rows<together>(k, alpha, x, b + j * ldb, ldb, beta, y + j);
-    for (; j < n; ++j)
-      dot_rows<1>(k, alpha, x, b + j * ldb, ldb, beta, y + j);
-    return;
-  }
+  if (transpose_b)
+    return by_fours(n, [&]<std::size_t rows>(std::size_t j) {
+      dot_rows<rows>(k, alpha, x, b + j * ldb, ldb, beta, y + j);
+    });
   for (std::size_t j = 0; j < n; ++j)
     y[j] = scaled(beta, y[j]);
-  std::size_t i = 0;
-  for (; i + together <= k; i += together) {
-    const std::array<T, together> c{alpha * x[i], alpha * x[i + 1], alpha * x[i + 2],
-                                    alpha * x[i + 3]};
-    add_rows<together>(n, c.data(), b + i * ldb, ldb, y);
-  }
-  for (; i < k; ++i) {
-    const T c = alpha * x[i];
-    add_rows<1>(n, &c, b + i * ldb, ldb, y);
-  }
+  by_fours(k, [&]<std::size_t rows>(std::size_t i) {
+    std::array<T, rows> c;
+    std::transform(x + i, x + i + rows, c.begin(), [alpha](T v) { return alpha * v; });
+    add_rows<rows>(n, c.data(), b + i * ldb, ldb, y);
+  });
 }
 
 template void gemv(bool, std::size_t, std::size_t, float, const float*, const float*, std::size_t,

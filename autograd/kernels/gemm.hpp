@@ -42,6 +42,16 @@ template <class T>
 void gemv(bool transpose_b, std::size_t n, std::size_t k, T alpha, const T* x, const T* b,
           std::size_t ldb, T beta, T* y);
 
+/// Calls f<rows>(i) for each i below n, for four of them together while there are as many.
+template <class F>
+void by_fours(std::size_t n, const F& f) {
+  std::size_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    f.template operator()<4>(i);
+  for (; i < n; ++i)
+    f.template operator()<1>(i);
+}
+
 // ---- matrices in bfloat16, the upper half of a float32: 2 bytes an element ----
 
 inline float from_bfloat16(std::uint16_t upper) {

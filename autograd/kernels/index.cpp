@@ -5,7 +5,6 @@
 #include <numeric>
 #include <type_traits>
 #include <vector>
-#include "odometer.hpp"
 #include "parallel.hpp"
 
 namespace xgrad::kernels {

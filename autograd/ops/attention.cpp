@@ -12,14 +12,6 @@
 #include "matmul.hpp"
 #include "rules.hpp"
 
-namespace xgrad::detail {
-
-/// scaled_dot_product_attention with enable_gqa; an absent mask is undefined, or null.
-Tensor grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                         AttentionOptions options, const Tensor& bias, const Mask* allowed);
-
-}  // namespace xgrad::detail
-
 namespace xgrad {
 
 // enable_gqa: several heads of queries share each head of keys and values, broadcast along an extra
@@ -27,7 +19,7 @@ namespace xgrad {
 
 namespace {
 
-constexpr const char* grouped_op = "scaled_dot_product_attention";
+constexpr const char* attention_op = "scaled_dot_product_attention";
 
 // (..., H, T, D) -> (..., groups, H / groups, T, D)
 Shape in_groups(Shape shape, std::size_t groups) {
@@ -42,7 +34,7 @@ Shape mask_in_groups(const Shape& mask, std::size_t heads, std::size_t groups) {
     return mask;
   const std::size_t own = mask.end()[-3];
   if (own != 1 && own != heads)
-    fail<ShapeError>("{}: mask {} has {} heads but q has {}", grouped_op, to_string(mask), own,
+    fail<ShapeError>("{}: mask {} has {} heads but q has {}", attention_op, to_string(mask), own,
                      heads);
   return in_groups(mask, own == 1 ? 1 : groups);
 }
@@ -123,16 +115,16 @@ struct Target {
 
 }  // namespace
 
-Tensor detail::grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
-                                 AttentionOptions options, const Tensor& bias,
-                                 const Mask* allowed) {
+// scaled_dot_product_attention with enable_gqa; an absent mask is undefined, or null.
+static Tensor grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                AttentionOptions options, const Tensor& bias, const Mask* allowed) {
   const auto heads_of = [](const Tensor& x) -> std::size_t { return x.dim() < 3 ? 0 : x.size(-3); };
   const std::size_t heads = heads_of(q), groups = heads_of(k);
   if (q.dim() < 3 || groups == 0 || heads % groups != 0 || heads_of(v) != groups)
     fail<ShapeError>(
         "{}: q {}, k {}, v {}: with enable_gqa, the heads of q, the third dimension from the end, "
         "are a multiple of those of k and v",
-        grouped_op, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
+        attention_op, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()));
   options.enable_gqa = false;
   if (options.first_key) {
     const Indices first = unsqueeze(*options.first_key, -1);  // (..., H, T, 1)
@@ -156,7 +148,6 @@ Tensor detail::grouped_attention(const Tensor& q, const Tensor& k, const Tensor&
 // Scaled dot-product attention, with q, k, v separate or packed in one array: a composition, and a
 // kernel that computes the weights a block of rows at a time.
 
-constexpr const char* attention_op = "scaled_dot_product_attention";
 constexpr const char* packed_op = "causal_self_attention";
 
 // ---- composed ----
@@ -404,14 +395,14 @@ XGRAD_RULE(scaled_dot_product_attention, "A c, A = softmax(a bᵀ scale + mask)"
            "q and k.");
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options) {
-  return options.enable_gqa ? detail::grouped_attention(q, k, v, options, {}, nullptr)
+  return options.enable_gqa ? grouped_attention(q, k, v, options, {}, nullptr)
                             : attention(q, k, v, {}, checked_setup(q, k, v, options));
 }
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const Mask& mask, const AttentionOptions& options) {
   if (options.enable_gqa)
-    return detail::grouped_attention(q, k, v, options, {}, &mask);
+    return grouped_attention(q, k, v, options, {}, &mask);
   AttentionSetup setup = checked_setup(q, k, v, options, &mask.shape());
   const bool whole = mask.dim() >= 2 && mask.size(-1) == k.size(-2);
   setup.allowed = whole ? mask : mask & (zeros({1, k.size(-2)}) == 0);
@@ -422,7 +413,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                                     const Tensor& mask, const AttentionOptions& options) {
   check<ValueError>(mask.defined(), "{}: mask is undefined; omit it", attention_op);
   if (options.enable_gqa)
-    return detail::grouped_attention(q, k, v, options, mask, nullptr);
+    return grouped_attention(q, k, v, options, mask, nullptr);
   detail::check_operands(attention_op, std::array{q, k, v, mask});
   const AttentionSetup setup = checked_setup(q, k, v, options, &mask.shape());
   const Shape wide = broadcast_shapes(mask.shape(), {1, k.size(-2)}, attention_op);

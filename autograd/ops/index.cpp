@@ -5,7 +5,6 @@
 #include "../fail.hpp"
 #include "../fused.hpp"
 #include "../kernels/index.hpp"
-#include "../ops.hpp"
 #include "elementwise.hpp"
 #include "rules.hpp"
 

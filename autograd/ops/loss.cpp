@@ -65,26 +65,24 @@ struct Wanted {
   Saved weights;           ///< the weight of each target: its class's or 1; 0 if ignored
   double total;            ///< of the weights: the mean's divisor
   double gradient_factor;  ///< 1 / total, or 0 if all targets are ignored: then the mean is NaN
-  Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight, std::int64_t ignored);
-};
 
-Wanted::Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight,
-               std::int64_t ignored) {
-  const ModeGuard unseen({false, nullptr});
-  ignore = target == ignored;
-  any_ignored = ignore.any();
-  if (any_ignored || class_weight.defined())
-    detail::check_draws();  // shards would be averaged by rows, whatever their divisor is
-  ids = where(ignore, 0, target);
-  const Tensor all = class_weight.defined()
-                         ? reshape(index_select(class_weight, 0, ids.flatten()), ids.shape())
-                         : ones(ids.shape(), x.dtype());
-  const Tensor each = masked_fill(all, ignore, 0);
-  weights = each;
-  const Tensor wide = to(each, DType::float64);
-  total = std::accumulate(wide.data<double>(), wide.data<double>() + wide.numel(), 0.0);
-  gradient_factor = ignore.all() ? 0 : 1 / total;
-}
+  Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight, std::int64_t ignored) {
+    const ModeGuard unseen({false, nullptr});
+    ignore = target == ignored;
+    any_ignored = ignore.any();
+    if (any_ignored || class_weight.defined())
+      detail::check_draws();  // shards would be averaged by rows, whatever their divisor is
+    ids = where(ignore, 0, target);
+    const Tensor all = class_weight.defined()
+                           ? reshape(index_select(class_weight, 0, ids.flatten()), ids.shape())
+                           : ones(ids.shape(), x.dtype());
+    const Tensor each = masked_fill(all, ignore, 0);
+    weights = each;
+    const Tensor wide = to(each, DType::float64);
+    total = std::accumulate(wide.data<double>(), wide.data<double>() + wide.numel(), 0.0);
+    gradient_factor = ignore.all() ? 0 : 1 / total;
+  }
+};
 
 /// Makes the batch run whole (detail::check_draws()) if a shard's loss is a sum.
 void check_shard(Reduction reduction) {

@@ -144,10 +144,10 @@ ProductLayout layout(const char* op, const Shape& a, bool transpose_a, const Sha
           broadcast_blocks(b_batch, batch), broadcast_blocks(batch, batch)};
 }
 
-// A dimension's name: its letter, or first_of_ellipsis + n for the n-th one of "...".
+// A dimension's name: its letter, first_of_ellipsis + n for the n-th one of "...", or of_size_1.
 using Label = int;
 using Labels = std::vector<Label>;
-constexpr Label first_of_ellipsis = 256;
+constexpr Label first_of_ellipsis = 256, of_size_1 = -1;
 
 bool contains(const Labels& labels, Label label) {
   return std::ranges::find(labels, label) != labels.end();
@@ -379,20 +379,13 @@ class Pair {
 
   // a (batch, left, 1 ..., summed) times b (batch, 1 ..., right, summed)
   Tensor by_elements() const {
-    Dims a_shape = shape(batch_ + left_);
-    a_shape.insert(a_shape.end(), right_.size(), 1);
-    Dims b_shape = shape(batch_);
-    b_shape.insert(b_shape.end(), left_.size(), 1);
+    const Labels a = batch_ + left_ + Labels(right_.size(), of_size_1) + summed_,
+                 b = batch_ + Labels(left_.size(), of_size_1) + right_ + summed_;
     Dims dims;
-    for (const Label label : right_)
-      b_shape.push_back(sizes_.at(label));
-    for (const Label label : summed_) {
-      a_shape.push_back(sizes_.at(label));
-      b_shape.push_back(sizes_.at(label));
-      dims.push_back(-1 - static_cast<std::int64_t>(dims.size()));
-    }
-    const Tensor y = mul(with_shape(arrange(a_, batch_ + left_ + summed_), a_shape),
-                         with_shape(arrange(b_, batch_ + right_ + summed_), b_shape));
+    for (const Label label : summed_)
+      dims.push_back(static_cast<std::int64_t>(position(a, label)));
+    const Tensor y = mul(with_shape(arrange(a_, batch_ + left_ + summed_), shape(a)),
+                         with_shape(arrange(b_, batch_ + right_ + summed_), shape(b)));
     return dims.empty() ? y : sum(y, dims);
   }
 
@@ -417,7 +410,7 @@ class Pair {
   }
 
   Term a_, b_;
-  std::map<Label, std::int64_t> sizes_;
+  std::map<Label, std::int64_t> sizes_{{of_size_1, 1}};
   Labels batch_, summed_, left_, right_;
 };
 

@@ -187,15 +187,15 @@ using detail::Selection;
 
 // ---- parts ----
 
-static void check_has_dimensions(const char* op, const Shape& x) {
+static std::size_t checked_dim(const char* op, const Shape& x, std::int64_t dim) {
   check<ShapeError>(!x.empty(), "{}: x is 0-d and has no dimension to work on", op);
+  return normalize_dim(dim, x.size(), op);
 }
 
 Selection detail::sliced(const char* op, const Shape& x, std::int64_t dim,
                          std::optional<std::int64_t> start, std::optional<std::int64_t> end,
                          std::int64_t step) {
-  check_has_dimensions(op, x);
-  const std::size_t d = normalize_dim(dim, x.size(), op);
+  const std::size_t d = checked_dim(op, x, dim);
   const auto [first, length] = slice_range(op, static_cast<std::size_t>(x[d]), start, end, step);
   Selection s(x);
   s.slice(d, first, length, length > 1 ? step : 1);
@@ -203,8 +203,7 @@ Selection detail::sliced(const char* op, const Shape& x, std::int64_t dim,
 }
 
 Selection detail::narrowed(const Shape& x, std::int64_t dim, std::int64_t start, Dim length) {
-  check_has_dimensions("narrow", x);
-  const std::size_t d = normalize_dim(dim, x.size(), "narrow");
+  const std::size_t d = checked_dim("narrow", x, dim);
   const std::int64_t n = x[d], first = start < 0 ? start + n : start;
   check<ValueError>(length >= 0, "narrow: length {} is negative", length.value);
   if (first < 0 || first > n || length > n - first)
@@ -216,8 +215,7 @@ Selection detail::narrowed(const Shape& x, std::int64_t dim, std::int64_t start,
 }
 
 Selection detail::selected(const char* op, const Shape& x, std::int64_t dim, std::int64_t index) {
-  check_has_dimensions(op, x);
-  const std::size_t d = normalize_dim(dim, x.size(), op);
+  const std::size_t d = checked_dim(op, x, dim);
   const std::int64_t n = x[d];
   if (index < -n || index >= n)
     fail<ValueError>("{}: index {} is out of range for dimension {} of x {}, which has size {}", op,
@@ -258,8 +256,7 @@ static std::vector<Size> even_sizes(Size n, Size size) {
 
 XGRAD_RULE(split, "a part of a", {"g where the part was, else 0"}, detail::part_of_x);
 std::vector<Tensor> split(const Tensor& x, Size split_size, Dim dim) {
-  check_has_dimensions("split", x.shape());
-  const std::size_t d = normalize_dim(dim, x.dim(), "split");
+  const std::size_t d = checked_dim("split", x.shape(), dim);
   const Size n = x.shape()[d];
   if (split_size < 0 || (split_size == 0 && n > 0))
     fail<ValueError>("split: split_size {} for dimension {} of x {}", split_size, d,
@@ -268,8 +265,7 @@ std::vector<Tensor> split(const Tensor& x, Size split_size, Dim dim) {
 }
 
 std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, Dim dim) {
-  check_has_dimensions("split", x.shape());
-  const std::size_t d = normalize_dim(dim, x.dim(), "split");
+  const std::size_t d = checked_dim("split", x.shape(), dim);
   Size rest = x.size(dim);
   const bool fits = std::ranges::all_of(split_sizes, [&rest](Size size) {
     return size >= 0 && size <= rest && ((rest -= size), true);
@@ -281,8 +277,7 @@ std::vector<Tensor> split(const Tensor& x, const Dims& split_sizes, Dim dim) {
 }
 
 std::vector<Tensor> chunk(const Tensor& x, Dim chunks, Dim dim) {
-  check_has_dimensions("chunk", x.shape());
-  const std::size_t d = normalize_dim(dim, x.dim(), "chunk");
+  const std::size_t d = checked_dim("chunk", x.shape(), dim);
   check<ValueError>(chunks > 0, "chunk: chunks is {}; it must be at least 1", chunks);
   const Size n = x.shape()[d];
   if (n == 0)
@@ -291,8 +286,7 @@ std::vector<Tensor> chunk(const Tensor& x, Dim chunks, Dim dim) {
 }
 
 std::vector<Tensor> unbind(const Tensor& x, Dim dim) {
-  check_has_dimensions("unbind", x.shape());
-  const std::size_t d = normalize_dim(dim, x.dim(), "unbind");
+  const std::size_t d = checked_dim("unbind", x.shape(), dim);
   std::vector<Tensor> parts;
   for (Size i = 0; i < x.shape()[d]; ++i)
     parts.push_back(select(x, dim, i));

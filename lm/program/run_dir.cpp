@@ -17,7 +17,6 @@
 #include <system_error>
 #include <utility>
 #include <xgrad/io/file.hpp>
-#include <xgrad/io/json.hpp>
 #include <xgrad/io/safetensors.hpp>
 #include <xgrad/lm/pretrained.hpp>
 

@@ -11,7 +11,6 @@
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/lm/pre_tokenizer.hpp>
 #include <xgrad/lm/pretrained.hpp>
-#include <xgrad/lm/text.hpp>
 
 #include "checkpoint_info.hpp"
 #include "output.hpp"

@@ -13,7 +13,6 @@
 #include <xgrad/lm/text.hpp>
 #include <xgrad/nn/init.hpp>
 #include <xgrad/nn/layers.hpp>
-#include <xgrad/optim/optimizers.hpp>
 
 #include "commands.hpp"
 #include "output.hpp"

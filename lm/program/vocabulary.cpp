@@ -6,7 +6,6 @@
 #include <array>
 #include <numbers>
 #include <optional>
-#include <vector>
 #include <xgrad/lm/text.hpp>
 
 #include "output.hpp"

@@ -10,7 +10,6 @@
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/update.hpp>
-#include <xgrad/parallel/shards.hpp>
 
 namespace xgrad::parallel {
 namespace {
@@ -213,7 +212,7 @@ ShardResult DataParallel::shard_of(const Tensor& loss, double weight) const {
 
 double DataParallel::backward(std::size_t rows, const ShardLoss& loss) {
   check_function(loss, "DataParallel");
-  const detail::RunShard run = [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
+  const detail::RunShard run = [&](std::size_t begin, std::size_t end, double weight) {
     return shard_of(loss(begin, end), weight);
   };
   if (size() == 1)
@@ -227,7 +226,7 @@ double DataParallel::backward(std::size_t rows, const ShardLoss& loss) {
     return *all;
   }
   ShardResult part;
-  together(*world_, [&] { part = run(0, 0, rows, 1); });
+  together(*world_, [&] { part = run(0, rows, 1); });
   together(*world_, [&] { accumulate_grads(part.gradients, false); });
   return detail::total({part.loss}, part.dtype);
 }
@@ -243,7 +242,7 @@ double DataParallel::mean_loss(std::size_t rows, const ShardLoss& loss) const {
     together(*world_, [&] { all = parallel::mean_loss(rows, loss, options_.shards); });
     return all;
   }
-  const detail::RunShard run = [&](std::size_t, std::size_t begin, std::size_t end, double weight) {
+  const detail::RunShard run = [&](std::size_t begin, std::size_t end, double weight) {
     return detail::result_of(loss(begin, end), weight);
   };
   if (const auto all = this->run(rows, run, nullptr))

@@ -1,6 +1,5 @@
 #include "format.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
