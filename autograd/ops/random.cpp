@@ -56,10 +56,8 @@ Indices randint(const RandintOptions& options, Generator& generator) {
   auto a = empty_array<std::int64_t>(to_shape(sizes, "randint"));
   // Unsigned: the distance may overflow a signed number, and wraps back when low is added.
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-  const bool wide = range >= std::uint64_t{1} << 32;
   for (std::int64_t& i : a)
-    i = static_cast<std::int64_t>((wide ? generator.random64() : generator.random()) % range +
-                                  static_cast<std::uint64_t>(low));
+    i = static_cast<std::int64_t>(generator.random_below(range) + static_cast<std::uint64_t>(low));
   return a;
 }
 
