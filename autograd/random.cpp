@@ -333,9 +333,9 @@ void normals(std::span<T> out, double mean, double std, Generator& generator) {
   }
 }
 
-// If [a, b] has more than 0.3 of the probability, whole draws until all fit; else uniforms, accepted
-// by the density's ratio to its largest value in [a, b].  As PyTorch 2.15; 1.13 inverts the
-// distribution function.
+// If [a, b] has more than 0.3 of the probability, whole draws until all fit; else uniforms,
+// accepted by the density's ratio to its largest value in [a, b].  As PyTorch 2.15; 1.13 inverts
+// the distribution function.
 template <class T>
 void trunc_normals(std::span<T> out, double mean, double std, double a, double b,
                    Generator& generator) {
@@ -359,6 +359,11 @@ void trunc_normals(std::span<T> out, double mean, double std, double a, double b
     return;
   }
   const double peak = (std::clamp(mean, a, b) - mean) / std;
+  check<ValueError>(
+      (b - a) / std * std::max(std::abs(peak), 0.4) < 1e5,
+      "trunc_normal_: fewer than one of 100000 numbers in [{}, {}] would be kept; mean "
+      "is {}, std is {}",
+      a, b, mean, std);
   std::vector<bool> pending(out.size(), true);
   while (std::ranges::count(pending, true) > 0) {
     uniform_between(std::span(drawn), a, b, generator);

@@ -173,7 +173,7 @@ void fill_normal(std::span<double> out, Generator& generator);
 void fill_normal(std::span<float> out, double mean, double std, Generator& generator);
 void fill_normal(std::span<double> out, double mean, double std, Generator& generator);
 /// N(mean, std) truncated to [a, b] (torch.nn.init.trunc_normal_).  ValueError unless std is
-/// positive and a <= b.
+/// positive and a <= b, and for a tail in which the draw would not end.
 void fill_trunc_normal(std::span<float> out, double mean, double std, double a, double b,
                        Generator& generator);
 void fill_trunc_normal(std::span<double> out, double mean, double std, double a, double b,

@@ -212,7 +212,7 @@ AdapterConfig read_adapter_config(const std::string& folder) {
   const auto* const pattern = json.find<std::string>("target_modules");
   supported(pattern == nullptr || numbers.empty(), "layers_to_transform",
             "target_modules is a text, which chooses layers itself");
-  if (pattern == nullptr) {
+  if (pattern == nullptr || pattern->empty()) {
     config.lora.targets = names("target_modules", false);
   } else if (!matches_whole("(?i)all-linear", *pattern)) {
     config.pattern = *pattern;

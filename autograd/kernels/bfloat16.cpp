@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <string>
 #include <vector>
@@ -112,10 +113,17 @@ const std::string& onednn_name() {
   return text;
 }
 
+// Set by the destructor of an object that is made after oneDNN's own static ones, which its first
+// product makes: late products are made without them.
+constinit std::atomic<bool> ending = false;
+struct Ending {
+  ~Ending() { ending = true; }
+};
+
 // c = op(a) op(b) + c * beta, on this thread alone.  False, with c as it was, if oneDNN has
-// no fast product of this kind.
+// no fast product of this kind, and when the program ends.
 bool multiply(const Key& key, const std::uint16_t* a, const std::uint16_t* b, float* c) {
-  if (onednn_name().empty())
+  if (ending || onednn_name().empty())
     return false;
   constexpr std::size_t most = 1024;  // lengths of texts vary
   auto& [stream, products, scratch] = detail::per_thread<Compiled>();
@@ -131,6 +139,7 @@ bool multiply(const Key& key, const std::uint16_t* a, const std::uint16_t* b, fl
     arguments.at(DNNL_ARG_DST).set_data_handle(c);
     arguments.at(DNNL_ARG_SCRATCHPAD).set_data_handle(scratch.data());
     run.execute(stream, arguments);
+    static const Ending at_exit;
     return true;
   } catch (const dnnl::error&) {
     return false;

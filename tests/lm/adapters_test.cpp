@@ -345,6 +345,7 @@ TEST_CASE("adapters: others than those of the model are refused, and change noth
         {"bias", "all", "\"all\"; supported: none"},
         {"init_lora_weights", "pissa", "\"pissa\"; supported: true, false and gaussian"},
         {"target_modules", 8.0, "8.0; it must be a list of names"},
+        {"target_modules", "", "it must be a list of names"},
         {"use_dora", true, without},
         {"lora_bias", true, without},
         {"an_option_of_tomorrow", 1.0, without},

@@ -49,6 +49,15 @@ TEST_CASE("Initialisers: the default generator and gains, and errors", "[nn][ini
   CHECK_THROWS_WITH(nn::init::trunc_normal_(x, 0, 0),
                     ContainsSubstring("trunc_normal_: std is 0, [a, b] is [-2, 2]"));
   CHECK_THROWS_AS(nn::init::trunc_normal_(x, 0, 1, 2, 1), ValueError);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& [mean, low, high] : {std::tuple(0., 20., 1e6),
+                                        {5., -1e30, 3.},
+                                        {0., 2., infinity},
+                                        {infinity, -2., 2.},
+                                        {NAN, -2., 2.}})
+    CHECK_THROWS_WITH(nn::init::trunc_normal_(x, mean, 1, low, high),
+                      ContainsSubstring("trunc_normal_: fewer than one of 100000 numbers in ["));
+  CHECK_NOTHROW(nn::init::trunc_normal_(x, 0, 1, 1000, 1001));
 }
 
 TEST_CASE("gains are PyTorch's", "[nn][init]") {
