@@ -342,11 +342,9 @@ void trunc_normals(std::span<T> out, double mean, double std, double a, double b
   check<ValueError>(
       std > 0 && a <= b,
       "trunc_normal_: std is {}, [a, b] is [{}, {}]; std must be positive, a at most b", std, a, b);
-  const auto cdf = [&](double x) {
-    return (1 + std::erf((x - mean) / std / std::numbers::sqrt2)) / 2;
-  };
+  const auto erf = [&](double x) { return std::erf((x - mean) / std / std::numbers::sqrt2); };
   std::vector<T> drawn(out.size()), uniforms(out.size());
-  if (cdf(b) - cdf(a) > 0.3) {
+  if ((erf(b) - erf(a)) / 2 > 0.3) {
     const auto outside = [low = static_cast<T>(a), high = static_cast<T>(b)](T x) {
       return x < low || x > high;
     };
@@ -359,11 +357,9 @@ void trunc_normals(std::span<T> out, double mean, double std, double a, double b
     return;
   }
   const double peak = (std::clamp(mean, a, b) - mean) / std;
-  check<ValueError>(
-      (b - a) / std * std::max(std::abs(peak), 0.4) < 1e5,
-      "trunc_normal_: fewer than one of 100000 numbers in [{}, {}] would be kept; mean "
-      "is {}, std is {}",
-      a, b, mean, std);
+  check<ValueError>((b - a) / std * std::max(std::abs(peak), 0.4) < 1e5,
+                    "trunc_normal_: [{}, {}] has too little of the probability; mean is {}, std {}",
+                    a, b, mean, std);
   std::vector<bool> pending(out.size(), true);
   while (std::ranges::count(pending, true) > 0) {
     uniform_between(std::span(drawn), a, b, generator);

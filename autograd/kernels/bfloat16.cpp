@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstdlib>
 #include <string>
 #include <vector>
 #include "../memory.hpp"
@@ -113,12 +114,9 @@ const std::string& onednn_name() {
   return text;
 }
 
-// Set by the destructor of an object that is made after oneDNN's own static ones, which its first
-// product makes: late products are made without them.
+// Whether oneDNN's static objects, which its first product makes, may be gone: late products are
+// made without them.
 constinit std::atomic<bool> ending = false;
-struct Ending {
-  ~Ending() { ending = true; }
-};
 
 // c = op(a) op(b) + c * beta, on this thread alone.  False, with c as it was, if oneDNN has
 // no fast product of this kind, and when the program ends.
@@ -139,7 +137,7 @@ bool multiply(const Key& key, const std::uint16_t* a, const std::uint16_t* b, fl
     arguments.at(DNNL_ARG_DST).set_data_handle(c);
     arguments.at(DNNL_ARG_SCRATCHPAD).set_data_handle(scratch.data());
     run.execute(stream, arguments);
-    static const Ending at_exit;
+    [[maybe_unused]] static const int at_exit = std::atexit([] { ending = true; });
     return true;
   } catch (const dnnl::error&) {
     return false;

@@ -145,7 +145,6 @@ Indices multinomial(const Tensor& weights, Dim size, bool replacement, Generator
       check_weights(row(r), r, replacement ? 1 : n);
     for (std::size_t r = 0; r < rows; ++r) {
       const std::span out(drawn.data() + r * n, n);
-      // PyTorch 1.13 draws a single one by draw_again(), too.
       replacement && n > 1 ? draw_again(row(r), out, generator)
                            : draw_different(row(r), out, generator);
     }
