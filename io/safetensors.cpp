@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 #include "../autograd/fail.hpp"
-#include "../autograd/kernels/gemm.hpp"
 #include "json.hpp"
 
 namespace xgrad::io {
@@ -433,7 +432,8 @@ Tensor SafetensorsFile::read(const StoredTensor& stored, std::optional<DType> dt
   if (dtype && stored.dtype == "F16")
     return convert_from.template operator()<std::uint16_t>(from_f16);
   if (dtype && stored.dtype == "BF16")
-    return convert_from.template operator()<std::uint16_t>(kernels::from_bfloat16);
+    return convert_from.template operator()<std::uint16_t>(
+        [](std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t{upper} << 16); });
   const bool wide = stored.dtype == name_of<double>;
   if (!wide && stored.dtype != name_of<float>)
     fail<FileError>("{}: tensor '{}' has dtype {}; a Tensor holds F32 or F64", path(), stored.name,
