@@ -625,9 +625,10 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
   program.set_version_flag(
       "--version",
       [] {
-        return fmt::format("{}\ninstructions: {}\nmatrix products: {}; in bfloat16: {}\nthreads: {}",
-                           describe_build(), xgrad::simd_name(), xgrad::blas_name(),
-                           xgrad::bfloat16_name(), xgrad::num_threads());
+        return fmt::format(
+            "{}\ninstructions: {}\nmatrix products: {}; in bfloat16: {}\nthreads: {}",
+            describe_build(), xgrad::simd_name(), xgrad::blas_name(), xgrad::bfloat16_name(),
+            xgrad::num_threads());
       },
       "Print the version, how it was built and what it runs on, and exit");
   program.footer(for_example(std::span(examples).first(4)) +
