@@ -304,7 +304,7 @@ TEST_CASE("adapters: modules are chosen by PEFT's rules", "[adapters]") {
   load({linear.begin(), linear.end()}, {{"target_modules", "All-Linear"}});
   for (const auto& [pattern, says] :
        {std::pair("q_proj", "unexpected: "), {"(q_proj", "is not a regular expression"}})
-    check_contains(message_of<Error>([&] {
+    check_contains(message_of<Error>([&, &pattern = pattern] {
                      load({"q_proj"}, {{"target_modules", pattern}});
                    }),
                    {says});
