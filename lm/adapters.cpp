@@ -218,6 +218,14 @@ AdapterConfig read_adapter_config(const std::string& folder) {
     config.pattern = *pattern;
     config.lora.except = {};
   }
+  try {
+    matches_whole(config.pattern, "");
+  } catch (const ValueError& error) {
+    fail<FileError>(
+        "{}: {}: {}", path,
+        pattern == nullptr ? "layers_to_transform with layers_pattern" : "target_modules",
+        error.what());
+  }
   config.modules_to_save = names("modules_to_save", true);
   if (const auto* const base = json.find<std::string>("base_model_name_or_path"))
     config.base = *base;

@@ -261,7 +261,7 @@ GradientExplanation explain_gradient(const TensorFunction& f, const std::vector<
   const std::vector<Tensor> results = f(inputs);
   const std::vector<Event>& events = trace.events();
   {
-    const ModeGuard unobserved({true, nullptr});
+    const ModeGuard unobserved({true, nullptr, false, Mode::current().autocast});
     found.message = before.changes();
     if (found.message.empty())
       found.message = detail::two_results(results, same_draws(inputs));

@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 #include <vector>
+#include <xgrad/autograd/check/explain.hpp>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/kernels/gemm.hpp>
 #include <xgrad/autograd/mode.hpp>
@@ -267,6 +268,13 @@ TEST_CASE("autocast: attention rounds as its composition does", "[autocast]") {
       CHECK(error(fused[i], exact[i]) < 1e-4);
     }
   }
+}
+
+TEST_CASE("autocast: explain_gradient runs a function twice alike", "[autocast]") {
+  const Tensor x = (randn({8, 8}) * 1.001).detach().requires_grad_();
+  const Autocast autocast;
+  CHECK_THROWS_WITH(explain_gradient([](const auto& in) { return matmul(in[0], in[0]); }, {x}),
+                    ContainsSubstring("too coarse for finite differences"));
 }
 
 TEST_CASE("autocast: recomputation and shards round as the whole does", "[autocast]") {

@@ -303,8 +303,9 @@ TEST_CASE("adapters: modules are chosen by PEFT's rules", "[adapters]") {
   CHECK(linear.size() == 14);
   load({linear.begin(), linear.end()}, {{"target_modules", "All-Linear"}});
   for (const auto& [pattern, says] :
-       {std::pair("q_proj", "unexpected: "), {"(q_proj", "is not a regular expression"}})
-    check_contains(message_of<Error>([&, &pattern = pattern] {
+       {std::pair("q_proj", "unexpected: "),
+        {"(q_proj", "adapter_config.json: target_modules: the pattern '(q_proj' is not a"}})
+    check_contains(message_of<FileError>([&, &pattern = pattern] {
                      load({"q_proj"}, {{"target_modules", pattern}});
                    }),
                    {says});

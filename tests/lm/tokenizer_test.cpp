@@ -316,6 +316,14 @@ TEST_CASE("tokens that a tokenizer.json adds around a text", "[tokenizer]") {
                    {"FILE: post_processor: ", says});
 }
 
+// HuggingFace's tokenizers 0.23 make one U+FFFD of each byte of the run: four.
+TEST_CASE("a byte token that is no UTF-8 leaves the characters beside it", "[tokenizer]") {
+  const BytePairs v = lm::tokenizer_of(io::parse_json(llama_tokenizer(0), 0, 16), "");
+  const auto byte = [](std::int64_t b) { return 3 + b; };  // the id of <0x00> is 3
+  const lm::Ids ids{byte(0xE2), byte(0x82), byte(0xAC), byte(0xE2)};
+  CHECK(lm::replace_invalid_utf8(v.decode(ids)) == "\u20AC\uFFFD");
+}
+
 TEST_CASE("unsupported settings of a tokenizer of characters are rejected", "[tokenizer]") {
   const std::string llama = llama_tokenizer(0);
   for (const auto& [from, to, says] : std::vector<std::array<std::string, 3>>{
