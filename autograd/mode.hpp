@@ -33,7 +33,12 @@ struct Mode {
   Observer* observer = nullptr;
   bool decompose = false;  ///< see Decompose
   bool autocast = false;   ///< see Autocast
-  Mode with_grad(bool enabled) const { return {enabled, observer, decompose, autocast}; }
+  /// This mode with another value of one field.
+  Mode with(bool Mode::* field, bool value) const {
+    Mode mode = *this;
+    mode.*field = value;
+    return mode;
+  }
   static Mode& current() {
     static thread_local constinit Mode mode{};
     return mode;
@@ -52,21 +57,19 @@ class ModeGuard {
 
 /// While one lives, ops on this thread record no graph (torch.no_grad).
 struct NoGrad : ModeGuard {
-  NoGrad() : ModeGuard(Mode::current().with_grad(false)) {}
+  NoGrad() : ModeGuard(Mode::current().with(&Mode::grad_enabled, false)) {}
 };
 
 /// While one lives, ops on this thread record graphs again, within a NoGrad or a backward formula
 /// (torch.enable_grad).
 struct EnableGrad : ModeGuard {
-  EnableGrad() : ModeGuard(Mode::current().with_grad(true)) {}
+  EnableGrad() : ModeGuard(Mode::current().with(&Mode::grad_enabled, true)) {}
 };
 
 /// While one lives, fused ops on this thread (attention, norms, gelu, cross_entropy) run as
 /// compositions, in a Scope of their name.  A Trace then sees their intermediates.
 struct Decompose : ModeGuard {
-  Decompose()
-      : ModeGuard({Mode::current().grad_enabled, Mode::current().observer, true,
-                   Mode::current().autocast}) {}
+  Decompose() : ModeGuard(Mode::current().with(&Mode::decompose, true)) {}
 };
 
 /// While one lives, products of float32 Tensors on this thread (matmul, linear, bmm, einsum, both
@@ -80,8 +83,7 @@ struct Decompose : ModeGuard {
 /// results are float32.  bfloat16_name(), threads.hpp, tells whether this is faster.
 struct Autocast : ModeGuard {
   explicit Autocast(bool enabled = true)
-      : ModeGuard({Mode::current().grad_enabled, Mode::current().observer,
-                   Mode::current().decompose, enabled}) {}
+      : ModeGuard(Mode::current().with(&Mode::autocast, enabled)) {}
 };
 
 }  // namespace xgrad

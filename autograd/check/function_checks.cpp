@@ -309,7 +309,7 @@ class Call {
   }
 
  private:
-  const ModeGuard enabled_{Mode::current().with_grad(true)};
+  const ModeGuard enabled_{Mode::current().with(&Mode::grad_enabled, true)};
   const char* name_;
   bool create_graph_;
   Tensors xs_, ys_;

@@ -503,7 +503,7 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
                      infinite = std::vector<std::optional<Mask>>()](bool with_graph) mutable {
     if (!with_graph && !no_grad.has_value())
       no_grad = works_without_graph(f, inputs);
-    const ModeGuard mode(Mode::current().with_grad(with_graph || !*no_grad));
+    const ModeGuard mode(Mode::current().with(&Mode::grad_enabled, with_graph || !*no_grad));
     std::vector<Tensor> outputs = f(inputs);
     if (infinite.empty())
       infinite = infinite_by_constants(f, inputs, outputs);

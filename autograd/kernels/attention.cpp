@@ -1,4 +1,5 @@
 #include "attention.hpp"
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -7,6 +8,7 @@
 #include "../per_thread.hpp"
 #include "gemm.hpp"
 #include "lines.hpp"
+#include "panels.hpp"
 #include "parallel.hpp"
 
 namespace xgrad::kernels {
@@ -14,30 +16,34 @@ namespace {
 
 // Rows of weights that are computed together: they stay in the cache between two products, and a
 // causal mask lets a block skip the keys that none of its rows sees.
-constexpr std::size_t block_rows = 32;
+constexpr std::size_t most_rows = 48;
+constexpr std::size_t block_rows(std::size_t t) { return t < 1024 ? 24 : most_rows; }
 
 template <class T>
 constexpr std::size_t lanes = simd::Batch<T>::size;
 
-template <class T, class E>
-constexpr bool rounds = !std::is_same_v<E, T>;
-
 template <class T>
-constexpr std::size_t whole_lanes(std::size_t n) {
-  return (n + lanes<T> - 1) / lanes<T> * lanes<T>;
+constexpr std::size_t whole_panels(std::size_t n) {
+  return Panels<T>::size(1, n);
 }
 
-// The distance between rows of scratch: whole registers, and no power of two, for which all rows
+// The distance between rows of scratch: whole panels, and no power of two, for which all rows
 // would compete for the same cache lines.
 template <class T>
 std::size_t scratch_stride(std::size_t s) {
-  return whole_lanes<T>(s) + lanes<T>;
+  return whole_panels<T>(s) + lanes<T>;
 }
 
-// This thread's memory, reused for its next item.
+// For so few queries packing takes longer than the products.
 template <class T>
+bool few_rows(const Attention<T>& p) {
+  return p.t < 8;
+}
+
+// This thread's memory for one use, kept for its next item.
+template <class T, class Use>
 T* scratch(std::size_t n) {
-  auto& memory = detail::per_thread<std::vector<T, Allocator<T>>, struct AttentionScores>();
+  auto& memory = detail::per_thread<std::vector<T, Allocator<T>>, Use>();
   if (memory.size() < n)
     memory.resize(n);
   return memory.data();
@@ -68,18 +74,20 @@ void fill_from(T* x, std::size_t n, std::size_t end, T value) {
 }
 
 // A block of queries, rows begin ... begin + rows - 1, and the keys that any of them may attend to:
-// `keys` of them, from the least first key of its rows on.  Scores and weights of a block begin at
-// that key.
+// `keys` of them, from the panel of the least first key of its rows on.  Scores and weights of a
+// block begin there.
 struct Block {
   std::size_t begin, rows, first, keys;
 };
-template <class T, class E>
-Block block_of(const Attention<T, E>& p, std::size_t item, std::size_t index) {
-  const std::size_t begin = index * block_rows, rows = std::min(block_rows, p.t - begin);
+template <class T>
+Block block_of(const Attention<T>& p, std::size_t item, std::size_t index) {
+  const std::size_t begin = index * block_rows(p.t);
+  const std::size_t rows = std::min(block_rows(p.t), p.t - begin);
   const std::size_t end = p.keys_of(begin + rows - 1);
   std::size_t first = p.first ? end : 0;
   for (std::size_t i = begin; first > 0 && i < begin + rows; ++i)
     first = std::min(first, p.first_of(item, i));
+  first = first / Panels<T>::width * Panels<T>::width;
   return {begin, rows, first, end - first};
 }
 
@@ -98,8 +106,8 @@ void cap(T softcap, std::size_t n, T* x, T* derivative) {
 
 // Adds the bias to the scores of row i and sets masked ones to -inf, up to the end of the last
 // key's register.  Returns the place after the row's last key.
-template <class T, class E>
-std::size_t mask_scores(const Attention<T, E>& p, std::size_t item, std::size_t i, const Block& b,
+template <class T>
+std::size_t mask_scores(const Attention<T>& p, std::size_t item, std::size_t i, const Block& b,
                         T* x) {
   constexpr T minus_infinity = -std::numeric_limits<T>::infinity();
   const std::size_t n = p.keys_of(i) - b.first;
@@ -130,6 +138,16 @@ T largest(const T* x, std::size_t n) {
   return m;
 }
 
+// exp(x) for x <= 0 or NaN, but 0 where it would be subnormal: without the steps for other x.
+template <class T>
+[[gnu::always_inline]] inline simd::Batch<T> exp_below_0(const simd::Batch<T>& x) {
+  using Batch = simd::Batch<T>;
+  const Batch least(std::is_same_v<T, float> ? T(-87) : T(-708));
+  const auto small = x < least;
+  const simd::Exponential<Batch> e(xsimd::select(small, least, x));
+  return xsimd::select(small, Batch(0), xsimd::ldexp(Batch(1) + e.m, xsimd::to_int(e.k)));
+}
+
 // x = exp(x - largest) for the scores of all keys.  Returns the factor that normalises the weights,
 // 1 / their sum; 0 for a row that is masked completely.
 template <class T>
@@ -143,45 +161,33 @@ T exponentials(T* x, std::size_t keys) {
   Batch sum(T(0));
   const Batch most(m);
   for (std::size_t j = 0; j < keys; j += lanes<T>) {
-    const Batch e = exp(Batch::load_aligned(x + j) - most);
+    const Batch e = exp_below_0<T>(Batch::load_aligned(x + j) - most);
     e.store_aligned(x + j);
     sum += e;
   }
   return 1 / add_lanes<T>(sum);
 }
 
-// scores (rows, keys) = q kᵀ * scale
-template <class T, class E>
-void multiply_scores(const Attention<T, E>& p, std::size_t item, const Block& b, T* scores,
-                     std::size_t stride) {
-  gemm(false, true, b.rows, b.keys, p.d, rounds<T, E> ? T(1) : p.scale, p.q.row(item, b.begin),
-       p.q.stride, p.k.row(item, b.first), p.k.stride, T(0), scores, stride);
-  for (std::size_t r = 0; rounds<T, E> && r < b.rows; ++r)
-    for (std::size_t j = 0; j < b.keys; ++j)
-      scores[r * stride + j] *= p.scale;
+// A block's scores (rows, keys) of a packed kᵀ, or the same of the output's gradient and vᵀ.
+template <class T>
+void multiply_scores(const Block& b, T scale, const Matrices<const T>& q, std::size_t item,
+                     const Panels<T>& kt, T* scores, std::size_t stride) {
+  const Range keys{b.first, b.first + Panels<T>::size(1, b.keys)};  // with those of padding
+  multiply(b.rows, scale, {q.row(item, b.begin), q.stride, 1}, kt.columns(keys), false, scores,
+           stride);
 }
 
-// Weights or gradients of scores (rows, keys) as a product's operand: x itself, or rounded to
-// bfloat16 in the first or the second half of other scratch memory.
-template <class E, class T>
-const E* operand(const T* x, const Block& b, std::size_t stride, std::size_t half = 0) {
-  if constexpr (std::is_same_v<E, T>) {
-    return x;
-  } else {
-    E* const rounded = scratch<E>(2 * block_rows * stride) + half * block_rows * stride;
-    for (std::size_t r = 0; r < b.rows; ++r)
-      to_bfloat16(b.keys, x + r * stride, rounded + r * stride);
-    return rounded;
-  }
-}
-
-template <class T, class E>
-void forward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
-                   const Matrices<T>& out) {
+template <class T>
+void forward_block(const Attention<T>& p, std::size_t item, const Block& b, const Panels<T>& kt,
+                   const Panels<T>& v, const Matrices<T>& out) {
   const std::size_t stride = scratch_stride<T>(p.s);
-  T* const weights = scratch<T>(block_rows * stride);  // (rows, keys)
-  T factor[block_rows];                                // of each row
-  multiply_scores(p, item, b, weights, stride);
+  T* const weights = scratch<T, struct Scores>(most_rows * stride);  // (rows, keys)
+  T factor[most_rows];                                               // of each row
+  if (few_rows(p))
+    gemm(false, true, b.rows, b.keys, p.d, p.scale, p.q.row(item, b.begin), p.q.stride,
+         p.k.row(item, b.first), p.k.stride, T(0), weights, stride);
+  else
+    multiply_scores(b, p.scale, p.q, item, kt, weights, stride);
   for (std::size_t r = 0; r < b.rows; ++r) {
     T* const x = weights + r * stride;
     if (p.softcap != 0)
@@ -190,13 +196,18 @@ void forward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
     factor[r] = exponentials(x, b.keys);
     if (p.keep)
       select(p.keep.row(item, b.begin + r) + b.first, n, x, p.keep_scale, T(0));
-    for (std::size_t j = 0; rounds<T, E> && j < b.keys; ++j)
-      x[j] *= factor[r];
+    if constexpr (std::is_same_v<T, float>)
+      if (p.autocast)
+        rounded_to_bfloat16(b.keys, factor[r], x, x);
   }
-  gemm(false, false, b.rows, p.dv, b.keys, T(1), operand<E>(weights, b, stride), stride,
-       p.v.row(item, b.first), p.v.stride, T(0), out.row(item, b.begin), out.stride);
+  if (few_rows(p))
+    gemm(false, false, b.rows, p.dv, b.keys, T(1), weights, stride, p.v.row(item, b.first),
+         p.v.stride, T(0), out.row(item, b.begin), out.stride);
+  else
+    multiply(b.rows, T(1), {weights, stride, 1}, v.rows({b.first, b.first + b.keys}), false,
+             out.row(item, b.begin), out.stride);
   // Dividing after the product is less work, but the weights themselves are rounded.
-  for (std::size_t r = 0; !rounds<T, E> && r < b.rows; ++r) {
+  for (std::size_t r = 0; !p.autocast && r < b.rows; ++r) {
     T* const y = out.row(item, b.begin + r);
     for (std::size_t j = 0; j < p.dv; ++j)
       y[j] *= factor[r];
@@ -205,8 +216,8 @@ void forward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
 
 // One row of weights w = softmax(x), from scores x and the gradient dw of the weights after
 // dropout.  Then x holds the weights after dropout, and dw the scores' gradient, w (dw - sum w dw).
-template <class T, class E>
-void backward_row(const Attention<T, E>& p, std::size_t item, std::size_t i, const Block& b, T* x,
+template <class T>
+void backward_row(const Attention<T>& p, std::size_t item, std::size_t i, const Block& b, T* x,
                   T* dw) {
   using Batch = simd::Batch<T>;
   const bool* const keep = p.keep ? p.keep.row(item, i) + b.first : nullptr;
@@ -223,7 +234,7 @@ void backward_row(const Attention<T, E>& p, std::size_t item, std::size_t i, con
   Batch sum(T(0)), inner(T(0));
   const Batch most(m);
   for (std::size_t j = 0; j < keys; j += lanes<T>) {
-    const Batch e = exp(Batch::load_aligned(x + j) - most);
+    const Batch e = exp_below_0<T>(Batch::load_aligned(x + j) - most);
     e.store_aligned(x + j);
     sum += e;
     inner += e * Batch::load_aligned(dw + j);
@@ -244,19 +255,25 @@ void backward_row(const Attention<T, E>& p, std::size_t item, std::size_t i, con
     select(keep, nan ? keys : n, x, p.keep_scale, T(0));
 }
 
-template <class T, class E>
-void backward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
-                    const Matrices<const E>& d_out, const AttentionGradients<T>& g, bool first) {
+// Packed keys and values of an item.
+template <class T>
+struct PackedKeys {
+  Panels<T> kt, vt, k;  // (D, S), (Dv, S), (S, D)
+};
+
+template <class T>
+void backward_block(const Attention<T>& p, std::size_t item, const Block& b,
+                    const PackedKeys<T>& packed, const Matrices<const T>& d_out,
+                    const AttentionGradients<T>& g, bool first) {
   const std::size_t stride = scratch_stride<T>(p.s);
   const bool caps = p.softcap != 0;
-  const T scale = rounds<T, E> ? T(1) : p.scale;  // of dq and dk; what is rounded is scaled before
-  T* const weights = scratch<T>((caps ? 3 : 2) * block_rows * stride);  // (rows, keys)
-  T* const d_scores = weights + block_rows * stride;                    // (rows, keys)
-  T* const slopes = d_scores + block_rows * stride;                     // (rows, keys), if it caps
-  const E* const dy = d_out.row(item, b.begin);                         // (rows, Dv)
-  multiply_scores(p, item, b, weights, stride);
-  gemm(false, true, b.rows, b.keys, p.dv, T(1), dy, d_out.stride, p.v.row(item, b.first),
-       p.v.stride, T(0), d_scores, stride);
+  const T scale = p.autocast ? T(1) : p.scale;  // of dq and dk; what is rounded is scaled before
+  T* const weights =
+      scratch<T, struct Scores>((caps ? 3 : 2) * most_rows * stride);  // (rows, keys)
+  T* const d_scores = weights + most_rows * stride;                    // (rows, keys)
+  T* const slopes = d_scores + most_rows * stride;                     // (rows, keys), if it caps
+  multiply_scores(b, p.scale, p.q, item, packed.kt, weights, stride);
+  multiply_scores(b, T(1), d_out, item, packed.vt, d_scores, stride);
   for (std::size_t r = 0; r < b.rows; ++r) {
     T* const x = weights + r * stride;
     T* const dx = d_scores + r * stride;
@@ -267,20 +284,25 @@ void backward_block(const Attention<T, E>& p, std::size_t item, const Block& b,
       std::copy_n(dx, p.s, g.bias.row(item, b.begin + r));
     if (caps)
       std::transform(dx, dx + b.keys, slopes + r * stride, dx, std::multiplies<>());
-    for (std::size_t j = 0; rounds<T, E> && j < b.keys; ++j)
-      dx[j] *= p.scale;
+    if constexpr (std::is_same_v<T, float>)
+      if (p.autocast) {
+        rounded_to_bfloat16(b.keys, T(1), x, x);
+        rounded_to_bfloat16(b.keys, p.scale, dx, dx);
+      }
   }
-  const E* const w = operand<E>(weights, b, stride);
-  const E* const ds = operand<E>(d_scores, b, stride, 1);
+  T* const panels = scratch<T, struct PackedRows>(Panels<T>::size(b.rows, std::max(p.d, p.dv)));
+  const auto packed_rows = [&](const Matrices<const T>& x, std::size_t width) {
+    return pack(b.rows, width, {x.row(item, b.begin), x.stride, 1}, panels);
+  };
   if (g.v)  // dv += weightsᵀ dy
-    gemm(true, false, b.keys, p.dv, b.rows, T(1), w, stride, dy, d_out.stride,
-         first ? g.beta_v : T(1), g.v.row(item, b.first), g.v.stride);
+    multiply(b.keys, T(1), {weights, 1, stride}, packed_rows(d_out, p.dv), !first || g.beta_v != 0,
+             g.v.row(item, b.first), g.v.stride);
   if (g.q)  // dq = d_scores k * scale
-    gemm(false, false, b.rows, p.d, b.keys, scale, ds, stride, p.k.row(item, b.first), p.k.stride,
-         g.beta_q, g.q.row(item, b.begin), g.q.stride);
+    multiply(b.rows, scale, {d_scores, stride, 1}, packed.k.rows({b.first, b.first + b.keys}),
+             g.beta_q != 0, g.q.row(item, b.begin), g.q.stride);
   if (g.k)  // dk += d_scoresᵀ q * scale
-    gemm(true, false, b.keys, p.d, b.rows, scale, ds, stride, p.q.row(item, b.begin), p.q.stride,
-         first ? g.beta_k : T(1), g.k.row(item, b.first), g.k.stride);
+    multiply(b.keys, scale, {d_scores, 1, stride}, packed_rows(p.q, p.d), !first || g.beta_k != 0,
+             g.k.row(item, b.first), g.k.stride);
 }
 
 template <class T>
@@ -291,28 +313,36 @@ void clear_rows(const Matrices<T>& x, T beta, std::size_t item, std::size_t begi
       std::fill_n(x.row(item, i), width, T(0));
 }
 
-template <class T, class E>
-std::size_t blocks_of(const Attention<T, E>& p) {
-  return (p.t + block_rows - 1) / block_rows;
+template <class T>
+std::size_t blocks_of(const Attention<T>& p) {
+  return (p.t + block_rows(p.t) - 1) / block_rows(p.t);
 }
 
 }  // namespace
 
-template <class T, class E>
-void attention_forward(const Attention<T, E>& p, const Matrices<T>& out) {
+template <class T>
+void attention_forward(const Attention<T>& p, const Matrices<T>& out) {
   constexpr std::size_t least_work = 32'768;  // multiplications that are worth a thread
-  const std::size_t blocks = blocks_of(p);
-  const std::size_t work = std::min(block_rows, p.t) * p.s * (p.d + p.dv);
-  parallel_for(p.items * blocks,
-               std::max<std::size_t>(1, least_work / std::max<std::size_t>(work, 1)),
+  const std::size_t work = p.t * p.s * (p.d + p.dv), size = Panels<T>::size(p.d, p.s);
+  const auto forward = [&](std::size_t item) {
+    Panels<T> kt{}, v{};
+    if (!few_rows(p)) {
+      T* const memory = scratch<T, struct Keys>(size + Panels<T>::size(p.s, p.dv));
+      kt = pack(p.d, p.s, {p.k.row(item, 0), 1, p.k.stride}, memory);
+      v = pack(p.s, p.dv, {p.v.row(item, 0), p.v.stride, 1}, memory + size);
+    }
+    for (std::size_t b = 0; b < blocks_of(p); ++b)
+      forward_block(p, item, block_of(p, item, b), kt, v, out);
+  };
+  parallel_for(p.items, std::max<std::size_t>(1, least_work / std::max<std::size_t>(work, 1)),
                [&](std::size_t begin, std::size_t end) {
-                 for (std::size_t i = begin; i < end; ++i)
-                   forward_block(p, i / blocks, block_of(p, i / blocks, i % blocks), out);
+                 for (std::size_t item = begin; item < end; ++item)
+                   forward(item);
                });
 }
 
-template <class T, class E>
-void attention_backward(const Attention<T, E>& p, const Matrices<const E>& d_out,
+template <class T>
+void attention_backward(const Attention<T>& p, const Matrices<const T>& d_out,
                         const AttentionGradients<T>& g) {
   const std::size_t blocks = blocks_of(p);
   parallel(p.items, [&](std::size_t item) {
@@ -321,18 +351,23 @@ void attention_backward(const Attention<T, E>& p, const Matrices<const E>& d_out
     const std::size_t seen = none ? 0 : block_of(p, item, blocks - 1).keys;
     clear_rows(g.k, g.beta_k, item, seen, p.s, p.d);
     clear_rows(g.v, g.beta_v, item, seen, p.s, p.dv);
+    const std::size_t size_k = Panels<T>::size(p.d, p.s), size_v = Panels<T>::size(p.dv, p.s);
+    T* const memory = scratch<T, struct Keys>(size_k + size_v + Panels<T>::size(p.s, p.d));
+    const PackedKeys<T> packed{
+        pack(p.d, p.s, {p.k.row(item, 0), 1, p.k.stride}, memory),
+        pack(p.dv, p.s, {p.v.row(item, 0), 1, p.v.stride}, memory + size_k),
+        pack(p.s, p.d, {p.k.row(item, 0), p.k.stride, 1}, memory + size_k + size_v)};
     for (std::size_t b = blocks; b-- > 0;)
-      backward_block(p, item, block_of(p, item, b), d_out, g, b == blocks - 1 && !none);
+      backward_block(p, item, block_of(p, item, b), packed, d_out, g, b == blocks - 1 && !none);
   });
 }
 
-#define XGRAD_INSTANTIATE(T, E)                                                      \
-  template void attention_forward(const Attention<T, E>&, const Matrices<T>&);       \
-  template void attention_backward(const Attention<T, E>&, const Matrices<const E>&, \
+#define XGRAD_INSTANTIATE(T)                                                      \
+  template void attention_forward(const Attention<T>&, const Matrices<T>&);       \
+  template void attention_backward(const Attention<T>&, const Matrices<const T>&, \
                                    const AttentionGradients<T>&);
-XGRAD_INSTANTIATE(float, float)
-XGRAD_INSTANTIATE(float, std::uint16_t)
-XGRAD_INSTANTIATE(double, double)
+XGRAD_INSTANTIATE(float)
+XGRAD_INSTANTIATE(double)
 #undef XGRAD_INSTANTIATE
 
 }  // namespace xgrad::kernels

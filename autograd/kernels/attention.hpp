@@ -25,14 +25,13 @@ struct Matrices {
 };
 
 /// softmax(q kᵀ * scale + bias) v for each item, with weights dropped where `keep` is false.  With
-/// a softcap c, c tanh(q kᵀ * scale / c) stands in place of q kᵀ * scale.  E is T, or std::uint16_t
-/// for operands in bfloat16: q, k, v, the weights, and the gradients of scores and output.
-template <class T, class E = T>
+/// a softcap c, c tanh(q kᵀ * scale / c) stands in place of q kᵀ * scale.
+template <class T>
 struct Attention {
   std::size_t items, t, s, d, dv;
   T scale;
   bool causal;                              ///< row i sees keys 0 ... i + causal_offset
-  Matrices<const E> q, k, v;                ///< (T, D), (S, D), (S, Dv)
+  Matrices<const T> q, k, v;                ///< (T, D), (S, D), (S, Dv)
   Matrices<const T> bias;                   ///< (T, S), added to the scores
   Matrices<const bool> allowed;             ///< (T, S), false where a score is masked
   Matrices<const bool> keep;                ///< (T, S), false where dropout sets a weight to zero
@@ -40,6 +39,7 @@ struct Attention {
   std::ptrdiff_t causal_offset = 0;         ///< from -T to S
   Matrices<const std::int64_t> first = {};  ///< (1, T), the first key that each row sees
   T softcap = 0;                            ///< 0: none
+  bool autocast = false;  ///< the weights and the scores' gradients are rounded to bfloat16
 
   std::size_t keys_of(std::size_t i) const {  ///< the number of keys that row i sees
     const auto all = static_cast<std::ptrdiff_t>(s), row = static_cast<std::ptrdiff_t>(i);
@@ -52,8 +52,8 @@ struct Attention {
 };
 
 /// out (T, Dv).  A row that is masked completely is zero.
-template <class T, class E>
-void attention_forward(const Attention<T, E>& attention, const Matrices<T>& out);
+template <class T>
+void attention_forward(const Attention<T>& attention, const Matrices<T>& out);
 
 /// Buffers of gradients: gradient + beta * old content.  Absent if not needed.
 template <class T>
@@ -64,8 +64,8 @@ struct AttentionGradients {
 };
 
 /// The gradients, given the gradient of the output.
-template <class T, class E>
-void attention_backward(const Attention<T, E>& attention, const Matrices<const E>& d_out,
+template <class T>
+void attention_backward(const Attention<T>& attention, const Matrices<const T>& d_out,
                         const AttentionGradients<T>& gradients);
 
 }  // namespace xgrad::kernels

@@ -245,6 +245,19 @@ void round_to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
   });
 }
 
+void rounded_to_bfloat16(std::size_t n, float scale, const float* x, float* y) {
+  constexpr std::size_t piece = 512;
+  parallel_for(n, 32 * piece, [&](std::size_t begin, std::size_t end) {
+    std::array<std::uint16_t, piece> upper;
+    for (std::size_t i = begin; i < end; i += piece) {
+      const std::size_t some = std::min(piece, end - i);
+      std::transform(x + i, x + i + some, y + i, [scale](float v) { return v * scale; });
+      to_bfloat16(some, y + i, upper.data());
+      std::transform(upper.data(), upper.data() + some, y + i, from_bfloat16);
+    }
+  });
+}
+
 void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x,
                      const std::uint16_t* w, std::size_t stride, const float* bias, float* y) {
   constexpr std::size_t few = 7;  // rows of x; from there on tiles are faster (AVX2)
@@ -266,11 +279,10 @@ void linear_bfloat16(std::size_t m, std::size_t n, std::size_t k, const float* x
     put_in_order(k, x + i * k, stride, ordered.data() + i * stride);
   parallel_for(n, rows_of(32'768), [&, xs = ordered.data()](std::size_t begin, std::size_t end) {
     for (std::size_t i = 0; i < m; ++i)
-      by_fours(end - begin, [&]<std::size_t rows>(std::size_t j) {
-        const std::size_t at = begin + j;
-        dot_rows<rows>(stride, xs + i * stride, w + at * stride,
-                       bias == nullptr ? nullptr : bias + at, y + i * n + at);
-      });
+      for (std::size_t at = begin; at < end; at += at + 4 <= end ? 4 : 1)
+        (at + 4 <= end ? dot_rows<4> : dot_rows<1>)(stride, xs + i * stride, w + at * stride,
+                                                    bias == nullptr ? nullptr : bias + at,
+                                                    y + i * n + at);
   });
 }
 

@@ -122,18 +122,21 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
     return;
   }
   check_sizes({m, n, k, lda, ldb, ldc});
-  if (m == 1 && (!transpose_a || lda == 1)) {
-    gemv(transpose_b, n, k, alpha, a, b, ldb, beta, c);
-    return;
-  }
   const auto transpose = [](bool yes) { return yes ? cxxblas::Trans : cxxblas::NoTrans; };
   const auto as_int = [](std::size_t size) { return static_cast<Int>(size); };
   const auto turn = turn_at_blas();
   // alpha and beta of the arrays' type and sizes of BLAS's integer type: others compile, too, but
   // call a generic loop instead of BLAS.
-  cxxblas::gemm<Int>(cxxblas::RowMajor, transpose(transpose_a), transpose(transpose_b), as_int(m),
-                     as_int(n), as_int(k), alpha, a, as_int(lda), b, as_int(ldb), beta, c,
-                     as_int(ldc));
+  if (m > 1)
+    return cxxblas::gemm<Int>(cxxblas::RowMajor, transpose(transpose_a), transpose(transpose_b),
+                              as_int(m), as_int(n), as_int(k), alpha, a, as_int(lda), b,
+                              as_int(ldb), beta, c, as_int(ldc));
+  // gemm packs b first, which for one row takes longer than the product.
+  if (beta == T(0))
+    std::fill_n(c, n, T(0));  // some versions of gemv keep its NaN
+  cxxblas::gemv<Int>(cxxblas::RowMajor, transpose(!transpose_b), as_int(transpose_b ? n : k),
+                     as_int(transpose_b ? k : n), alpha, b, as_int(ldb), a,
+                     as_int(transpose_a ? lda : 1), beta == T(0) ? T(1) : beta, c, Int(1));
 }
 
 template <class T, class E>
@@ -168,68 +171,6 @@ XGRAD_INSTANTIATE(float, float)
 XGRAD_INSTANTIATE(float, std::uint16_t)
 XGRAD_INSTANTIATE(double, double)
 #undef XGRAD_INSTANTIATE
-
-// ---- a row times a matrix ----
-
-template <class T>
-static T scaled(T beta, T y) {
-  return beta == T(0) ? T(0) : beta * y;
-}
-
-// The products of x with `rows` rows of b, interleaved: a single one would wait for its own sum.
-template <std::size_t rows, class T>
-static void dot_rows(std::size_t k, T alpha, const T* x, const T* b, std::size_t ldb, T beta,
-                     T* y) {
-  using Lanes = simd::Batch<T>;
-  std::array<Lanes, rows> sums;
-  sums.fill(Lanes(0));
-  std::size_t i = 0;
-  for (; i + Lanes::size <= k; i += Lanes::size) {
-    const Lanes xi = Lanes::load_unaligned(x + i);
-    for (std::size_t r = 0; r < rows; ++r) {
-      __builtin_prefetch(b + (r + rows) * ldb + i);  // while these rows' lanes are summed
-      sums[r] = xsimd::fma(xi, Lanes::load_unaligned(b + r * ldb + i), sums[r]);
-    }
-  }
-  for (std::size_t r = 0; r < rows; ++r) {
-    T sum = add_lanes<T>(sums[r]);
-    for (std::size_t j = i; j < k; ++j)
-      sum += x[j] * b[r * ldb + j];
-    y[r] = alpha * sum + scaled(beta, y[r]);
-  }
-}
-
-// y += the sum over r of c[r] times row r of b.
-template <std::size_t rows, class T>
-static void add_rows(std::size_t n, const T* c, const T* b, std::size_t ldb, T* y) {
-  for (std::size_t j = 0; j < n; ++j) {
-    T sum = 0;
-    for (std::size_t r = 0; r < rows; ++r)
-      sum += c[r] * b[r * ldb + j];
-    y[j] += sum;
-  }
-}
-
-template <class T>
-void gemv(bool transpose_b, std::size_t n, std::size_t k, T alpha, const T* x, const T* b,
-          std::size_t ldb, T beta, T* y) {
-  if (transpose_b)
-    return by_fours(n, [&]<std::size_t rows>(std::size_t j) {
-      dot_rows<rows>(k, alpha, x, b + j * ldb, ldb, beta, y + j);
-    });
-  for (std::size_t j = 0; j < n; ++j)
-    y[j] = scaled(beta, y[j]);
-  by_fours(k, [&]<std::size_t rows>(std::size_t i) {
-    std::array<T, rows> c;
-    std::transform(x + i, x + i + rows, c.begin(), [alpha](T v) { return alpha * v; });
-    add_rows<rows>(n, c.data(), b + i * ldb, ldb, y);
-  });
-}
-
-template void gemv(bool, std::size_t, std::size_t, float, const float*, const float*, std::size_t,
-                   float, float*);
-template void gemv(bool, std::size_t, std::size_t, double, const double*, const double*,
-                   std::size_t, double, double*);
 
 }  // namespace xgrad::kernels
 

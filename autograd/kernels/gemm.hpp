@@ -1,5 +1,5 @@
 #pragma once
-// Matrix products: BLAS's, those of one row, and those with matrices in bfloat16.
+// Matrix products: BLAS's, and those with matrices in bfloat16.
 
 #include <bit>
 #include <cstddef>
@@ -31,27 +31,6 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
                    T alpha, const E* a, std::size_t lda, const E* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc, const T* bias = nullptr);
 
-// ---- a row times a matrix ----
-//
-// gemm packs the matrix first, which for one row takes longer than the
-// product.
-
-/// y = x op(b) * alpha + y * beta: x (k,), op(b) (k, n), y (n,); ldb is the distance between stored
-/// rows of b.  With beta 0, y may be uninitialised.  The result of element j does not depend on n.
-template <class T>
-void gemv(bool transpose_b, std::size_t n, std::size_t k, T alpha, const T* x, const T* b,
-          std::size_t ldb, T beta, T* y);
-
-/// Calls f<rows>(i) for each i below n, for four of them together while there are as many.
-template <class F>
-void by_fours(std::size_t n, const F& f) {
-  std::size_t i = 0;
-  for (; i + 4 <= n; i += 4)
-    f.template operator()<4>(i);
-  for (; i < n; ++i)
-    f.template operator()<1>(i);
-}
-
 // ---- matrices in bfloat16, the upper half of a float32: 2 bytes an element ----
 
 inline float from_bfloat16(std::uint16_t upper) {
@@ -62,6 +41,8 @@ inline float from_bfloat16(std::uint16_t upper) {
 bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y);
 /// The same on all threads.  Finite elements above bfloat16's largest become infinite.
 void round_to_bfloat16(std::size_t n, const float* x, std::uint16_t* y);
+/// y = x * scale, rounded likewise and in float32; y may be x.
+void rounded_to_bfloat16(std::size_t n, float scale, const float* x, float* y);
 
 /// Rows of a matrix are padded with zeros to a multiple of this: whole registers.
 inline constexpr std::size_t bfloat16_columns = 32;

@@ -6,6 +6,7 @@
 #include "../fail.hpp"
 #include "../fused.hpp"
 #include "../kernels/elementwise.hpp"
+#include "../kernels/gemm.hpp"
 #include "../ops.hpp"
 #include "../random.hpp"
 #include "elementwise.hpp"
@@ -220,29 +221,30 @@ static Shape batch_of(const Tensor& q, const Tensor& k, const Tensor& v) {
 
 // The kernel's arguments for q (..., T, D), k (..., S, D), v (..., S, Dv) and bias (..., T, S) or
 // undefined; or for qkv (B, T, 3C).
-template <class T, class E>
-static kernels::Attention<T, E> problem(const AttentionSetup& setup, const Layout& layout,
-                                        std::span<const Tensor> in) {
+template <class T>
+static kernels::Attention<T> problem(const AttentionSetup& setup, const Layout& layout,
+                                     std::span<const Tensor> in) {
   const auto operand = [&](std::size_t part) {
     const Tensor& x = in[layout.input(part)];
-    return layout.operand(detail::elements_of<E>(x), x.shape(), part);
+    return layout.operand(x.data<T>(), x.shape(), part);
   };
-  kernels::Attention<T, E> p{.items = static_cast<std::size_t>(numel(layout.batch)),
-                             .t = layout.t,
-                             .s = layout.s,
-                             .d = layout.d,
-                             .dv = layout.dv,
-                             .scale = static_cast<T>(setup.scale),
-                             .causal = setup.causal,
-                             .q = operand(0),
-                             .k = operand(1),
-                             .v = operand(2),
-                             .bias = {},
-                             .allowed = {},
-                             .keep = {},
-                             .keep_scale = static_cast<T>(setup.keep_scale),
-                             .causal_offset = setup.causal_offset,
-                             .softcap = static_cast<T>(setup.softcap)};
+  kernels::Attention<T> p{.items = static_cast<std::size_t>(numel(layout.batch)),
+                          .t = layout.t,
+                          .s = layout.s,
+                          .d = layout.d,
+                          .dv = layout.dv,
+                          .scale = static_cast<T>(setup.scale),
+                          .causal = setup.causal,
+                          .q = operand(0),
+                          .k = operand(1),
+                          .v = operand(2),
+                          .bias = {},
+                          .allowed = {},
+                          .keep = {},
+                          .keep_scale = static_cast<T>(setup.keep_scale),
+                          .causal_offset = setup.causal_offset,
+                          .softcap = static_cast<T>(setup.softcap),
+                          .autocast = setup.autocast && std::is_same_v<T, float>};
   if (!layout.packed && in[3].defined())
     p.bias = mask_matrices(in[3].data<T>(), in[3].shape(), layout.batch);
   if (setup.allowed)
@@ -252,6 +254,22 @@ static kernels::Attention<T, E> problem(const AttentionSetup& setup, const Layou
   if (setup.keep)
     p.keep = matrices(setup.keep->data(), setup.keep->shape(), layout.batch);
   return p;
+}
+
+// Operands of products: under Autocast in float32 rounded to bfloat16.
+static Tensor operand(const AttentionSetup& setup, const Tensor& x) {
+  if (!setup.autocast || x.dtype() != DType::float32)
+    return x;
+  auto y = empty_array<float>(x.shape());
+  kernels::rounded_to_bfloat16(y.size(), 1, x.data<float>(), y.data());
+  return Tensor(std::move(y));
+}
+template <std::size_t N>
+static std::array<Tensor, N> operands_of(const AttentionSetup& setup, std::span<const Tensor> in) {
+  std::array<Tensor, N> result;
+  for (std::size_t i = 0; i < N; ++i)
+    result[i] = i < 3 ? operand(setup, in[i]) : in[i];
+  return result;
 }
 
 // A weight of 0 times NaN or infinity is NaN in the composition.  The kernel skips blocks of such
@@ -281,9 +299,8 @@ static Tensor attention(const char* op, const std::array<Tensor, N>& inputs, con
       op, inputs, composition,
       [setup, layout, composition]<class T>(std::span<const Tensor> in) {
         auto out = empty_array<T>(layout.output());
-        detail::with_operands<T>(setup.autocast, [&]<class E>() {
-          kernels::attention_forward(problem<T, E>(setup, layout, in), layout.output(out.data()));
-        });
+        kernels::attention_forward(problem<T>(setup, layout, operands_of<N>(setup, in)),
+                                   layout.output(out.data()));
         return finite_or(std::move(out), composition, in);
       },
       [setup, layout, composition]<class T>(Context& ctx, std::span<const Saved> saved) {
@@ -307,13 +324,10 @@ static Tensor attention(const char* op, const std::array<Tensor, N>& inputs, con
         const auto rows = [&](std::size_t part) {
           return layout.operand(target(part).data, target(part).shape, part);
         };
-        detail::with_operands<T>(setup.autocast, [&]<class E>() {
-          kernels::attention_backward<T, E>(
-              problem<T, E>(setup, layout, in),
-              layout.output(detail::elements_of<E>(ctx.gradient())),
-              {rows(0), rows(1), rows(2), target(0).beta, target(1).beta, target(2).beta,
-               layout.packed ? Matrices<T>() : rows(3)});
-        });
+        kernels::attention_backward<T>(problem<T>(setup, layout, in),
+                                       layout.output(ctx.gradient().data<T>()),
+                                       {rows(0), rows(1), rows(2), target(0).beta, target(1).beta,
+                                        target(2).beta, layout.packed ? Matrices<T>() : rows(3)});
         for (std::size_t i = 0; i < N; ++i)
           if (targets[i].own)
             ctx.add(i, sum_to(Tensor(std::move(*targets[i].own)), in[i].shape()));

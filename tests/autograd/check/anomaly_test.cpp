@@ -162,7 +162,7 @@ TEST_CASE("DetectAnomaly: intended -inf passes, and an op that it breaks is name
              ContainsSubstring("op 9, sub: the output holds NaN, first at (0)") &&
                  ContainsSubstring("was already -inf: op 4, log, made it") &&
                  ContainsSubstring("was already -inf: op 8, log, made it"));
-  const ModeGuard recording(Mode::current().with_grad(true));
+  const ModeGuard recording(Mode::current().with(&Mode::grad_enabled, true));
   // A gradient of 0 arrives there and becomes NaN, which is wrong.
   const Tensor x = leaf({0, 1, 2});
   for (const bool cut : {false, true})
