@@ -69,9 +69,11 @@ std::vector<Tensor> gradients(const Tensor& y, const std::vector<Tensor>& inputs
 
 TEST_CASE("fused attention is attention in ops", "[attention]") {
   const DType dtype = GENERATE(DType::float32, DType::float64);
-  // sizes around the kernel's block of 32 queries and the registers' 4 to 16 lanes
-  const auto [t, s] = GENERATE(std::pair{1, 1}, std::pair{31, 33}, std::pair{32, 16},
-                               std::pair{65, 17}, std::pair{100, 130});
+  // sizes around the 8 queries that are worth packing, the kernel's block of 24 queries and its
+  // panels of 8 to 32 keys
+  const auto [t, s] =
+      GENERATE(std::pair{1, 1}, std::pair{7, 40}, std::pair{8, 40}, std::pair{23, 25},
+               std::pair{24, 16}, std::pair{65, 17}, std::pair{100, 130});
   const bool causal = GENERATE(false, true);
   const Tensor q = leaf({2, 3, t, 12}, 1, dtype), k = leaf({2, 3, s, 12}, 2, dtype),
                v = leaf({2, 3, s, 9}, 3, dtype), bias = leaf({t, s}, 4, dtype);
@@ -170,6 +172,26 @@ TEST_CASE("first keys hide what a mask hides", "[attention]") {
     CHECK(distance(ordinary[i], wanted[i]) < 2 * tolerance(dtype));
     CHECK(distance(graph[i], wanted[i]) < 2 * tolerance(dtype));
   }
+}
+
+// From 1,024 queries on, blocks are larger; sums of more than 256 keys have several pieces.
+TEST_CASE("attention over a long text is attention in ops", "[attention]") {
+  const Size t = 1030, window = GENERATE(1030, 300);
+  const DType dtype = GENERATE(DType::float32, DType::float64);
+  const Tensor q = leaf({2, t, 12}, 1, dtype), k = leaf({2, t, 12}, 2, dtype),
+               v = leaf({2, t, 9}, 3, dtype);
+  std::vector<std::int64_t> first;
+  for (Size i = 0; i < t; ++i)
+    first.push_back(std::max<Size>(0, i - window + 1));
+  const Mask hidden = arange_indices(0, t) < unsqueeze(Indices(first), -1);
+  const Tensor bias = masked_fill(causal_bias(q.size(-2), k.size(-2), dtype), hidden, -inf);
+  const Tensor fused =
+      scaled_dot_product_attention(q, k, v, {.is_causal = true, .first_key = Indices(first)});
+  const Tensor composed = in_ops(q, k, v, bias);
+  CHECK(distance(fused, composed) < tolerance(dtype));
+  const auto ordinary = gradients(fused, {q, k, v}), expected = gradients(composed, {q, k, v});
+  for (std::size_t i = 0; i < 3; ++i)
+    CHECK(distance(ordinary[i], expected[i]) < 2 * tolerance(dtype));
 }
 
 TEST_CASE("packed attention takes first keys", "[attention]") {
