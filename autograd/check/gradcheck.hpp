@@ -111,13 +111,13 @@ struct GradcheckReport {
   bool ok = true;
   GradcheckReason reason = GradcheckReason::none;
   std::string explanation = {};
-  std::string message = {};            ///< a summary of all this in one line
-  std::size_t checked = 0;             ///< elements compared; in fast mode products vᵀJu
-  std::size_t disagree = 0;            ///< elements that disagree
-  std::size_t unchecked = 0;           ///< elements that differences cannot check
-  double worst_error = 0;              ///< largest |analytic - numeric| / max(1, |numeric|)
-  bool fast_mode = false;              ///< no Jacobians were needed or kept
-  double eps = 0, atol = 0, rtol = 0;  ///< as requested
+  std::string message = {};                ///< a summary of all this in one line
+  std::size_t checked = 0;                 ///< elements compared; in fast mode products vᵀJu
+  std::size_t disagree = 0;                ///< elements that disagree
+  std::size_t unchecked = 0;               ///< elements that differences cannot check
+  double worst_error = 0;                  ///< largest |analytic - numeric| / max(1, |numeric|)
+  bool fast_mode = false;                  ///< no Jacobians were needed or kept
+  double eps = 0, atol = 0, rtol = 0;      ///< as requested
   std::vector<GradcheckPair> pairs = {};   ///< every output with every input that is checked
   std::vector<GradcheckZeros> zeros = {};  ///< of every input that requires a gradient
   std::vector<GradcheckUnchecked> unchecked_elements = {};  ///< the first 100 of each pair

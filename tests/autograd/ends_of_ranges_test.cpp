@@ -129,7 +129,8 @@ TEST_CASE("functions and their gradients keep their precision at the ends of ran
         if (f.slope != nullptr)
           for (const Tensor& d : {dx, graph})
             CHECK(error_of(numbers(d)[i], f.slope(at), dtype) <= (f.most == -3.001 ? 8 : 2));
-        if (f.curvature != nullptr)  // PyTorch 2.15: 0 for logsigmoid at 40, NaN for logaddexp at -800
+        // PyTorch 2.15: 0 for logsigmoid at 40, NaN for logaddexp at -800.
+        if (f.curvature != nullptr)
           CHECK(error_of(numbers(ddx)[i], f.curvature(at), dtype) <= 2);
       }
     }
