@@ -379,12 +379,7 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
   check<ValueError>(options.samples >= 2, "check_dropout_mean: {} samples; at least 2 are needed",
                     options.samples);
   const auto e = elements(expected);
-  const double square = [&] {
-    double sum = 0;
-    for (const double v : e)
-      sum += v * v;
-    return sum;
-  }();
+  const double square = detail::dot(e, e);
   check<ValueError>(std::isfinite(square), "check_dropout_mean: the expected value is not finite");
   check<ValueError>(square > 0, "check_dropout_mean: the expected value is zero everywhere");
 

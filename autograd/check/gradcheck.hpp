@@ -21,7 +21,7 @@ namespace xgrad {
 
 /// The defaults are torch.autograd.gradcheck's.
 struct GradcheckOptions {
-  double eps = 1e-6;   ///< central differences (f(x + eps) - f(x - eps)) / (2 eps); other steps
+  double eps = 1e-6;   ///< central differences (f(x + eps) - f(x - eps)) / (2 eps); if they
                        ///< disagree, or rounding hides what they say, other steps are tried
   double atol = 1e-5;  ///< |analytic - numeric| <= atol + rtol * |numeric|
   double rtol = 1e-3;
@@ -110,18 +110,18 @@ struct GradcheckZeros {
 struct GradcheckReport {
   bool ok = true;
   GradcheckReason reason = GradcheckReason::none;
-  std::string explanation;
-  std::string message;                 ///< a summary of all this in one line
-  std::size_t checked = 0;             ///< elements compared; in fast mode products vᵀJu
-  std::size_t disagree = 0;            ///< elements that disagree
-  std::size_t unchecked = 0;           ///< elements that differences cannot check
-  double worst_error = 0;              ///< largest |analytic - numeric| / max(1, |numeric|)
-  bool fast_mode = false;              ///< no Jacobians were needed or kept
-  double eps = 0, atol = 0, rtol = 0;  ///< as requested
-  std::vector<GradcheckPair> pairs;    ///< every output with every input that requires a gradient
-  std::vector<GradcheckZeros> zeros;   ///< of every input that requires a gradient
-  std::vector<GradcheckUnchecked> unchecked_elements;  ///< the first 100 of each pair
-  std::vector<std::string> notes;                      ///< remarks that are no failures
+  std::string explanation = {};
+  std::string message = {};                ///< a summary of all this in one line
+  std::size_t checked = 0;                 ///< elements compared; in fast mode products vᵀJu
+  std::size_t disagree = 0;                ///< elements that disagree
+  std::size_t unchecked = 0;               ///< elements that differences cannot check
+  double worst_error = 0;                  ///< largest |analytic - numeric| / max(1, |numeric|)
+  bool fast_mode = false;                  ///< no Jacobians were needed or kept
+  double eps = 0, atol = 0, rtol = 0;      ///< as requested
+  std::vector<GradcheckPair> pairs = {};   ///< every output with every input that is checked
+  std::vector<GradcheckZeros> zeros = {};  ///< of every input that requires a gradient
+  std::vector<GradcheckUnchecked> unchecked_elements = {};  ///< the first 100 of each pair
+  std::vector<std::string> notes = {};                      ///< remarks that are no failures
   explicit operator bool() const { return ok; }
 
   /// ValueError if that input was not checked, or there is no such output.
@@ -154,6 +154,8 @@ struct GradcheckReport {
 /// derivative is 0, unless an op of f is as steep as sin at 1e16.  A gradient is a sum over paths,
 /// and agrees if it differs by less than the rounding of its largest term.
 ///
+/// The message names an op that casts to float32, even if all elements agree.
+///
 /// Costs two calls of f for each element of the inputs and two backward runs for each element of
 /// the outputs, and 16 bytes for each element of the Jacobian; more calls if the step of eps is not
 /// conclusive, and about three times as much if something is wrong.  If no graph leads from an
@@ -161,8 +163,8 @@ struct GradcheckReport {
 /// constant (an additive mask of -inf) have none and are skipped.
 ///
 /// A function that cannot be checked is an error: DTypeError for float32 (with the cure),
-/// GraphError for an input that is the result of an op, ValueError if no input requires a gradient
-/// or an option is invalid; f's own errors pass through.
+/// GraphError for an input that is the result of an op, ValueError if no input requires a gradient,
+/// one is given twice, or an option is invalid; f's own errors pass through.
 GradcheckReport gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options = {});
 

@@ -561,7 +561,7 @@ bool GradientTerms::is_zero(std::size_t k) {
   return size == 0 || (std::ranges::any_of(sizes_, steeper) && size <= rounding(k));
 }
 
-std::string float32_op(const CheckedFunction& f) {
+std::string float32_op(const CheckedFunction& f, bool loops_too) {
   const Trace trace;
   f.with_graph();
   const auto is_float = [](double v) { return static_cast<double>(static_cast<float>(v)) == v; };
@@ -592,7 +592,7 @@ std::string float32_op(const CheckedFunction& f) {
     if (!e.output.requires_grad())
       continue;
     const bool single = e.output.dtype() == DType::float32;
-    if (single || (rounds(e.output, e.inputs) && rounds_nearby(e)))
+    if (single || (loops_too && rounds(e.output, e.inputs) && rounds_nearby(e)))
       return fmt::format("op '{}'{} {} of shape {}", e.op, e.scope.empty() ? "" : " in " + e.scope,
                          single ? "makes a float32 Tensor" : "rounds to float32 inside: its output",
                          to_string(e.output.shape()));

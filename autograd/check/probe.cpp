@@ -437,7 +437,7 @@ static std::vector<CheckedLeaf> checked_leaves(const char* caller,
                        name, x.identity().node->op);
     for (const CheckedLeaf& other : leaves)
       if (other.x.handle() == x.handle())
-        fail<ValueError>("{}: {} and {} are the same Tensor", caller, other.name, name);
+        fail<ValueError>("{}: {} and {} are one Tensor: pass it once", caller, other.name, name);
     leaves.push_back({i, name, x});
   }
   check<ValueError>(!leaves.empty(),

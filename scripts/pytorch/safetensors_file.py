@@ -28,7 +28,7 @@ def save_safetensors(tensors, path, metadata=None):
     weight is stored once."""
     kept, seen = {}, set()
     for name, x in tensors.items():
-        key = (x.data_ptr(), tuple(x.shape), x.dtype)
+        key = (x.data_ptr(), x.shape, x.stride(), x.dtype)
         if x.numel() == 0 or key not in seen:
             kept[name] = x
         seen.add(key)

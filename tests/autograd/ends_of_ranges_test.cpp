@@ -51,6 +51,7 @@ struct RangedFunction {
   Wide (*value)(Wide);
   Wide (*slope)(Wide);       ///< null: golden numbers cover it
   double least, most = inf;  ///< the arguments
+  Wide (*curvature)(Wide) = nullptr;
 };
 
 const RangedFunction functions[] = {
@@ -73,9 +74,11 @@ const RangedFunction functions[] = {
     {"erf", erf, std::erf, [](Wide x) { return 2 / std::sqrt(pi) * std::exp(-x * x); }, -inf},
     {"sigmoid", sigmoid, wide_sigmoid, wide_slope, -inf},
     {"logsigmoid", logsigmoid, [](Wide x) { return -wide_softplus(-x); },
-     [](Wide x) { return wide_sigmoid(-x); }, -inf},
+     [](Wide x) { return wide_sigmoid(-x); }, -inf, inf, [](Wide x) { return -wide_slope(x); }},
     {"softplus", [](const Tensor& x) { return softplus(x, 1, inf); }, wide_softplus, wide_sigmoid,
-     -inf},
+     -inf, inf, wide_slope},
+    {"logaddexp", [](const Tensor& x) { return logaddexp(x, zeros_like(x)); }, wide_softplus,
+     wide_sigmoid, -inf, inf, wide_slope},
     {"silu", [](const Tensor& x) { return silu(x); }, [](Wide x) { return x * wide_sigmoid(x); },
      nullptr, -1e4},
     {"mish", mish, [](Wide x) { return x * std::tanh(wide_softplus(x)); }, nullptr, -1e4},
@@ -115,7 +118,8 @@ TEST_CASE("functions and their gradients keep their precision at the ends of ran
       const Tensor y = f.ours(x);
       const Tensor one = ones_like(y);
       const Tensor graph = grad({y}, {x}, {.grad_outputs = {one}, .create_graph = true})[0],
-                   dx = grad({y}, {x}, {.grad_outputs = {one}})[0];
+                   dx = grad({y}, {x}, {.grad_outputs = {one}})[0],
+                   ddx = f.curvature ? grad({sum(graph)}, {x})[0] : dx;
       REQUIRE(xs.size() >= 3);
       for (std::size_t i = 0; i < xs.size(); ++i) {
         const Wide at = numbers(x)[i];
@@ -125,6 +129,9 @@ TEST_CASE("functions and their gradients keep their precision at the ends of ran
         if (f.slope != nullptr)
           for (const Tensor& d : {dx, graph})
             CHECK(error_of(numbers(d)[i], f.slope(at), dtype) <= (f.most == -3.001 ? 8 : 2));
+        // PyTorch 2.15: 0 for logsigmoid at 40, NaN for logaddexp at -800.
+        if (f.curvature != nullptr)
+          CHECK(error_of(numbers(ddx)[i], f.curvature(at), dtype) <= 2);
       }
     }
 }
@@ -213,6 +220,26 @@ TEST_CASE("layer_norm of equal numbers is 0, and so is its gradient of equal gra
       };
       CHECK(all(abs(dz(g + 65536) - dz(g)) < 1e-4));
     }
+}
+
+// y = u / sqrt(q), where x's first element moves u by 1 - 1 / n and makes of q a parabola.
+TEST_CASE("the third derivative of layer_norm is that of its formula", "[accuracy]") {
+  for (const bool decomposed : {false, true}) {
+    std::optional<Decompose> decompose;
+    if (decomposed)
+      decompose.emplace();
+    const Tensor x = tensor({1, 2, 4}, DType::float64).requires_grad_();
+    Tensor y = layer_norm(x, {3})[0];
+    for (int order = 1; order <= 3; ++order)
+      y = grad({y}, {x}, {.create_graph = true})[0][0];
+    const Wide u = -4 / Wide(3), du = 2 / Wide(3), q = 14 / Wide(9) + 1e-5L, dq = 2 * u / 3,
+               ddq = 4 / Wide(9);
+    const Wide second = 0.75L * dq * dq * std::pow(q, -2.5L) - 0.5L * ddq * std::pow(q, -1.5L),
+               third = 2.25L * dq * ddq * std::pow(q, -2.5L) -
+                       1.875L * dq * dq * dq * std::pow(q, -3.5L);
+    INFO(y.item());  // PyTorch 2.15: 0.2454
+    CHECK(error_of(y.item(), 3 * du * second + u * third, DType::float64) <= 1);
+  }
 }
 
 // Rows that differ by an offset or, if eps is scaled, by a factor may differ by rounding alone.

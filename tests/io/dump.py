@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../golden"))
 import weights  # noqa: E402
 from dump import dump  # noqa: E402
-from safetensors_file import load_safetensors  # noqa: E402
+from safetensors_file import load_safetensors, save_safetensors  # noqa: E402
 
 
 def dumped(module, *inputs, **options):
@@ -46,3 +46,13 @@ y, values, sources = dumped(Scaled(2, 3).half(), ids, scale=scale)
 assert values["input 0"].tolist() == [1, 0, 1] and values["input scale"].item() == 2, values
 assert values["state weight"].dtype == torch.float32 and sources["000003  embedding"] == "state weight\ninput 0", sources
 assert sources["results"] == "000004  mul" and sources["000004  mul"] == "000003  embedding\ninput scale", sources
+
+# A view has its own values in the file (safetensors 0.8.0 writes other ones from numpy); a tied weight is there once.
+x = torch.arange(9.0).view(3, 3)
+views = {"x": x, "transposed": x.t(), "columns": x[:, 1:], "rows": x[::2], "expanded": x[0].expand(3, 3), "one": x[1, 1]}
+with tempfile.TemporaryDirectory() as folder:
+    save_safetensors({**views, "tied": x.view(3, 3)}, os.path.join(folder, "views"))
+    saved, _ = load_safetensors(os.path.join(folder, "views"))
+assert saved.keys() == views.keys(), saved.keys()
+for name, view in views.items():
+    assert torch.equal(saved[name], view), (name, saved[name])

@@ -266,6 +266,13 @@ TEST_CASE("clip_grad_norm_ scales all gradients by one norm", "[optim][clip]") {
   check_values(a.grad(), {3 / 5.000001, 0}, 1e-7);
   check_values(b.grad(), {4 / 5.000001}, 1e-7);
   CHECK(optim::clip_grad_norm_({unused}, 1) == 0);
+  // PyTorch 2.15 throws if an empty gradient meets the infinity norm.
+  Tensor empty = zeros(0).requires_grad_();
+  empty.set_grad(zeros(0));
+  CHECK(optim::clip_grad_norm_({empty}, 1, {.norm_type = inf}) == 0);
+  b.set_grad(tensor({{-4}}));
+  CHECK(optim::clip_grad_norm_({empty, b, empty}, 1, {.norm_type = inf}) == 4);
+  check_values(b.grad(), {-4 / 4.000001}, 1e-7);
   CHECK_THROWS_AS(optim::clip_grad_norm_({a}, -1), ValueError);
   for (const double p : {0.0, -1.0, std::nan("")})
     CHECK_THROWS_WITH(optim::clip_grad_norm_({a}, 1, {.norm_type = p}),

@@ -41,6 +41,33 @@ TEST_CASE("float32 inside is told about", "[gradcheck]") {
   CHECK_THAT(report.message, ContainsSubstring("op 'planted' rounds to float32 inside"));
 }
 
+// (At 2^-10 float32's numbers are so near that the step of eps agrees.)
+TEST_CASE("a cast to float32 is named wherever a gradient takes it", "[gradcheck]") {
+  const auto cast = [](const Tensor& a) { return to(to(a, DType::float32), DType::float64); };
+  const Tensor x = leaf({0x1p-10, 0x1p-12}), kink = leaf({1, 0});
+  for (const bool fast : {false, true}) {
+    const GradcheckOptions options{.strict = true, .fast_mode = fast};
+    for (const auto& report :
+         {gradcheck(cast, {x}, options),
+          gradgradcheck([&](const Tensor& a) { return cast(a) * a; }, {x}, options)}) {
+      CHECK(report);
+      CHECK_THAT(report.message, ContainsSubstring("; float32 rounding: op 'to' makes a float32 "
+                                                   "Tensor of shape (2,): compute in the inputs'"));
+    }
+    // numbers that no gradient takes, and those that are float32's by chance
+    for (const TensorFunction& f :
+         {TensorFunction([&](const Tensor& a) { return a * cast(a.detach()); }),
+          TensorFunction([](const Tensor& a) { return clamp(a, double{0.1F}, 1); })})
+      CHECK(gradcheck(f, {x}, options).explanation.empty());
+  }
+  // behind it a kink is unchecked, and a wrong factor wrong
+  const auto report = gradcheck([&](const Tensor& a) { return relu(cast(a)); }, {kink});
+  CHECK(report);
+  CHECK(report.unchecked == 1);
+  CHECK_THAT(report.message, ContainsSubstring("op 'to' makes a float32 Tensor"));
+  CHECK_FALSE(gradcheck([&](const Tensor& a) { return cast(a) * cast(a).detach(); }, {x}));
+}
+
 TEST_CASE("right by another step than eps", "[gradcheck]") {
   for (const double x : {1e-10, 5e-9, 1e-8})  // 1 / x is a float32 by chance
     CHECK(gradcheck([](const Tensor& a) { return 1.0 / a; }, {leaf({x})}));

@@ -205,7 +205,13 @@ TEST_CASE("xgrad: texts begin as the tokenizer says", "[pretrained]") {
       CHECK(first_token_of_page(folder / "page.html") == first);
     }
   }
-  // So do the texts of a run, whose loss eval computes.
+  // tokenizer.json alone counts, whatever the file beside it says.
+  const std::string ours = folder.output("eval --checkpoint base --data few");
+  write_bytes(folder / "base/tokenizer_config.json",
+              R"({"tokenizer_class": "GPT2Tokenizer", "add_bos_token": false,
+                  "add_prefix_space": true, "eos_token": "<|end|>"})");
+  CHECK(folder.output("eval --checkpoint base --data few") == ours);
+  // The texts of a run begin so, too, and eval computes its loss.
   CHECK(lines_of(folder.output("eval --checkpoint run")).at(0) == lines_of(trained.out).at(0));
   folder.output("explain --checkpoint run --out text.html");
   CHECK(first_token_of_page(folder / "text.html") == "<|begin|>");
