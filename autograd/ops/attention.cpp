@@ -324,8 +324,9 @@ static Tensor attention(const char* op, const std::array<Tensor, N>& inputs, con
         const auto rows = [&](std::size_t part) {
           return layout.operand(target(part).data, target(part).shape, part);
         };
-        kernels::attention_backward<T>(problem<T>(setup, layout, in),
-                                       layout.output(ctx.gradient().data<T>()),
+        const Tensor dy = operand(setup, ctx.gradient());
+        kernels::attention_backward<T>(problem<T>(setup, layout, operands_of<N>(setup, in)),
+                                       layout.output(dy.data<T>()),
                                        {rows(0), rows(1), rows(2), target(0).beta, target(1).beta,
                                         target(2).beta, layout.packed ? Matrices<T>() : rows(3)});
         for (std::size_t i = 0; i < N; ++i)
