@@ -28,7 +28,7 @@ std::vector<double> column(const std::vector<Json>& rows, const char* key) {
 }
 
 /// The text behind a key, up to the end of the number or line.
-std::string number_after(const std::string& text, const std::string& key) {
+std::string digits_after(const std::string& text, const std::string& key) {
   const std::size_t at = text.rfind(key);
   if (at == std::string::npos)
     return "no " + key;
@@ -82,7 +82,7 @@ TEST_CASE("xgrad: a run writes all promised files") {
   CHECK(losses[39] < losses[0] - 0.5);
   // Nine digits identify a float.
   const std::string logged =
-      number_after(lines_of(read_bytes(folder / "run/metrics.jsonl"))[3], "\"loss\": ");
+      digits_after(lines_of(read_bytes(folder / "run/metrics.jsonl"))[3], "\"loss\": ");
   char digits[32];
   std::snprintf(digits, sizeof(digits), "%.9g", static_cast<double>(std::stof(logged)));
   CHECK(logged == digits);
@@ -107,11 +107,11 @@ TEST_CASE("xgrad: a run writes all promised files") {
 
 TEST_CASE("xgrad: eval prints the loss that training ended with") {
   const TrainedFolder folder;
-  const std::string trained = number_after(folder.trained.out, "val_loss ");
-  CHECK(number_after(read_bytes(folder / "run/metrics.jsonl"), "\"final_val_loss\": ") == trained);
+  const std::string trained = digits_after(folder.trained.out, "val_loss ");
+  CHECK(digits_after(read_bytes(folder / "run/metrics.jsonl"), "\"final_val_loss\": ") == trained);
   const Result same = run_well(folder, "eval --checkpoint " + folder.checkpoint);
   CHECK_THAT(same.out, StartsWith("val_loss " + trained + " (perplexity "));
-  CHECK(std::stod(number_after(same.out, "perplexity ")) ==
+  CHECK(std::stod(digits_after(same.out, "perplexity ")) ==
         Approx(std::exp(std::stod(trained))).epsilon(1e-5));
   const Result named = run_well(folder, {"eval", "--checkpoint", folder.checkpoint, "--data",
                                          "text", "--split", "val", "--threads", "1"});
@@ -135,7 +135,7 @@ TEST_CASE("xgrad: eval prints the loss that training ended with") {
   const Result other = run(folder, {"eval", "--checkpoint", folder.checkpoint, "--data", "other"});
   CHECK(other.code == 0);
   CHECK_THAT(other.err, ContainsSubstring("other: another text than the model was trained on"));
-  CHECK(std::stod(number_after(other.out, "loss ")) > std::stod(trained));
+  CHECK(std::stod(digits_after(other.out, "loss ")) > std::stod(trained));
 }
 
 TEST_CASE("xgrad: the learning rate falls to a tenth, unless told otherwise") {
@@ -279,11 +279,11 @@ TEST_CASE("xgrad: the embedded corpus comes with its entropy") {
   const corpus::Corpus corpus = corpus::scenes_corpus();
   const std::size_t begin = corpus.text.size() * 9 / 10;
   const std::size_t asked = 2048 * 8;
-  const double entropy = std::stod(number_after(result.out, "entropy of "));
-  const double distance = std::stod(number_after(result.out, "from perfect "));
+  const double entropy = std::stod(digits_after(result.out, "entropy of "));
+  const double distance = std::stod(digits_after(result.out, "from perfect "));
   CHECK(entropy == Approx(mean_nll(corpus, begin + 1, begin + 1 + asked)).margin(1e-6));
   CHECK(entropy + distance ==
-        Approx(std::stod(number_after(result.out, "val_loss "))).margin(1e-5));
+        Approx(std::stod(digits_after(result.out, "val_loss "))).margin(1e-5));
 }
 
 TEST_CASE("xgrad: help names every flag of the recipe and its default") {
