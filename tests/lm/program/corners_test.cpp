@@ -166,7 +166,7 @@ TEST_CASE("corners: a signal ends a run with its model saved", "[corners]") {
       CHECK(run(folder, {"eval", use.run}).code == 0);
     }
   for (const std::string name : {"auto", "-x"}) {  // a folder, and neither a word nor a flag
-    Process process(folder, overridden(endless(uses()[0]), {"--out=" + name}));
+    Process process(folder, tiny_train({"--out=" + name, "--max-iters", "1000000"}));
     wait_until([&] { return fs::exists(folder / (name + "/metrics.jsonl")); });
     process.signal(SIGINT);
     check_ends(process, 128 + SIGINT, {" train --resume ./" + name});
