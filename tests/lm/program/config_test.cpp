@@ -9,14 +9,7 @@ TEST_CASE("xgrad: --config reads a run's config.json", "[config]") {
   const std::string odd = "a \"b\"\n\xC3\xA9";
   write_bytes(folder / odd, tiny_text());
   const auto of_file = [&](const std::string& file) {
-    Process process(folder, {"train", "--config", file, "--out", "out"});
-    wait_until(
-        [&] { return process.ended() || std::filesystem::exists(folder / "out/config.json"); });
-    process.signal(SIGKILL);
-    process.wait();
-    std::string text = read_bytes(folder / "out/config.json");
-    std::filesystem::remove_all(folder / "out");
-    return text;
+    return config_written(folder, {"train", "--config", file, "--out", "out"});
   };
   for (const Arguments& arguments :
        std::vector<Arguments>{{},
@@ -155,28 +148,4 @@ TEST_CASE("xgrad: configuration files that do not do", "[config]") {
   check_refused(folder, "eval --config c.json", 2, {"'n_layer' is no flag of eval"});
   write_bytes(folder / "c.json", R"({"n_embd": 130})");
   check_refused(folder, "train --config c.json", 2, {"--n-embd 130 is not divisible"});
-  CHECK_FALSE(std::filesystem::exists(folder / "runs"));
-}
-
-TEST_CASE("xgrad: inputs are never overwritten", "[config]") {
-  const TrainedFolder folder;
-  const auto refused = [&](const std::string& command, const std::string& out,
-                           const std::string& json, const std::string& says) {
-    write_bytes(folder / out, json);
-    Arguments arguments = {command, "--config", out};
-    if (json.find("\"out\"") == std::string::npos)
-      arguments.insert(arguments.end(), {"--out", out});
-    check_refused(folder, arguments, 1, {out + ": is the same file as", says});
-    CHECK(read_bytes(folder / out) == json);
-  };
-  const std::string json = R"({"checkpoint": "run", "overwrite": true})";
-  refused("export", "c.json", json, "as the input");
-  refused("explain", "c.html", json, "as the input");
-  refused("graph", "g.html", json, "as the input");
-  // A run writes its config.json.
-  std::filesystem::create_directory(folder / "other");
-  write_bytes(folder / "other/config.json",
-              R"({"data": "text", "out": "other", "resume": "auto"})");
-  check_refused(folder, "train --config other/config.json", 1,
-                {"other/config.json: is an input, and a run in other would overwrite it"});
 }

@@ -37,8 +37,6 @@ TEST_CASE("xgrad: a model that is exported is the same") {
   const std::string model = folder / "model.safetensors";
   const Result exported = run_well(folder, "export --checkpoint " + folder.checkpoint);
   CHECK_THAT(exported.out, Catch::Matchers::Matches("model.safetensors: [0-9]+ tensors\n"));
-  check_refused(folder, {"export", "--checkpoint", folder.checkpoint, "--out", folder.checkpoint},
-                1, {"is the same file as the input run"});
   const io::TensorFile file = io::load_safetensors(model);
   const io::Checkpoint checkpoint = io::load_checkpoint(folder / folder.checkpoint);
   CHECK(file.tensors.size() == checkpoint.model.size());
@@ -146,7 +144,6 @@ TEST_CASE("xgrad: files that no run can begin with") {
     check_refused(folder,
                   overridden("train --init-from model.safetensors --data text --out new", more), 1,
                   fragments);
-    CHECK_FALSE(std::filesystem::exists(folder / "new"));
     write_bytes(path, good);
   };
   refused(

@@ -6,12 +6,8 @@
 
 TEST_CASE("xgrad graph: a page, DOT and text of one loss") {
   const TrainedFolder folder;
-  const auto graph = [&](Arguments more) {
-    const Arguments all = overridden({"graph --checkpoint " + folder.checkpoint}, more);
-    const Result result = run(folder, all);
-    INFO(result.out << result.err);
-    REQUIRE(result.code == 0);
-    return result;
+  const auto graph = [&](const Arguments& more) {
+    return ran(folder, overridden("graph --checkpoint " + folder.checkpoint, more));
   };
   const Result page = graph("--prompt 'the cat'");
   CHECK_THAT(page.out,
@@ -55,5 +51,4 @@ TEST_CASE("xgrad graph: errors") {
           {"xgrad: more than 5 nodes: it takes a shorter --prompt, or a larger "
            "--max-nodes\n"});
   refused("--prompt the --out none/graph.html", 1, {"none/graph.html"});
-  CHECK_FALSE(std::filesystem::exists(folder / "graph.html"));
 }

@@ -48,25 +48,11 @@ struct PretrainedFolder : TinyFolder {
   }
 };
 
-Result ran(const TemporaryFolder& folder, const Arguments& arguments) {
-  Result result = run(folder, arguments);
-  INFO(result.out << result.err);
-  REQUIRE(result.code == 0);
-  return result;
-}
-
 Arguments tuned(const Arguments& more = {}) {
   Arguments all = {
       "train --init-from llama --data text --out run --block-size 8 --max-iters 4 --batch-size 2 "
       "--eval-iters 2 --eval-interval 2 --dropout 0.1"};
   return overridden(all, more);
-}
-
-/// The first number after words.
-double value_after(const std::string& text, const std::string& words) {
-  const std::size_t at = text.find(words);
-  REQUIRE(at != std::string::npos);
-  return std::stod(text.substr(at + words.size()));
 }
 
 }  // namespace
@@ -97,7 +83,7 @@ TEST_CASE("xgrad: a pretrained model writes, is measured and is shown", "[pretra
   const std::size_t m = folder.tokens.encode(few).size();
   REQUIRE(m < 32);
   const Result scored = ran(folder, "eval --checkpoint llama --data few");
-  CHECK(value_after(scored.out, "loss ") ==
+  CHECK(number_after(scored.out, "loss ") ==
         Approx(model.loss(folder.row(few, 0, m - 1), folder.row(few, 1, m)).item()).epsilon(1e-6));
   check_contains(scored.out, {fmt::format("Over the only block of few, {} tokens each.", m - 1)});
   CHECK(ran(folder, "eval llama/model.safetensors --data few").out == scored.out);
@@ -118,7 +104,6 @@ TEST_CASE("xgrad: a pretrained model writes, is measured and is shown", "[pretra
     check_refused(folder, overridden(arguments, "--checkpoint llama"), 1,
                   {"llama: a pretrained model, whose text is unknown; --data FILE"});
   // No file of it is overwritten.
-  const std::string config = read_bytes(folder / "llama/config.json");
   for (const std::string name : {"explain", "graph", "export"}) {
     const std::string out = name == "export" ? "llama/model.safetensors" : "llama/config.json";
     check_refused(folder, {name, "--checkpoint", "llama", "--out", out, "--overwrite"}, 1,
@@ -129,7 +114,6 @@ TEST_CASE("xgrad: a pretrained model writes, is measured and is shown", "[pretra
   check_refused(folder, tuned("--out llama"), 1, {"llama: is a pretrained model's folder"});
   check_refused(folder, tuned("--out llama --resume auto"), 1,
                 {"llama: is a pretrained model's folder"});
-  CHECK(read_bytes(folder / "llama/config.json") == config);
   check_refused(folder, "train --resume llama", 1, {"llama: the folder holds no checkpoint"});
   // Folders of other formats.
   fs::create_directory(folder / "peft");
@@ -190,8 +174,6 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
     for (const auto& [other, y] : checkpoint)
       if (name == other)
         CHECK(allclose(x, y, 0, 0));
-  check_refused(folder, "export --checkpoint run --out tuned/", 1,
-                {"tuned/config.json: ", "--overwrite"});
   ran(folder, "export --checkpoint run --out tuned/ --overwrite");
   check_refused(folder, "export --checkpoint run --out run/ --overwrite", 1,
                 {"config.json: is a file of the run"});
@@ -216,7 +198,6 @@ TEST_CASE("xgrad: fine-tuning a pretrained model", "[pretrained]") {
   refused("--n-embd 32 --out no", "--n-embd 32 is given, but the model has 16");
   refused("--block-size 64 --out no", "--block-size 64 is given, but the model has 32");
   refused("--tokens characters --out no", "--tokens characters is given, but the model has bpe");
-  CHECK_FALSE(fs::exists(folder / "no"));
 
   const auto changed = [&](const char* key, const Json& value, const std::string& says) {
     io::TensorFile file = io::load_safetensors(folder / "run/checkpoint.safetensors");
@@ -251,7 +232,7 @@ TEST_CASE("xgrad: a pretrained Mistral and a Qwen3", "[pretrained]") {
     write_bytes(folder / "few", few);
     const std::size_t m = folder.tokens.encode(few).size();
     CHECK(
-        value_after(ran(folder, {"eval", "--checkpoint", name, "--data", "few"}).out, "loss ") ==
+        number_after(ran(folder, {"eval", "--checkpoint", name, "--data", "few"}).out, "loss ") ==
         Approx(model.loss(folder.row(few, 0, m - 1), folder.row(few, 1, m)).item()).epsilon(1e-6));
     ran(folder, {"explain", "--checkpoint", name, "--prompt", few, "--overwrite"});
     // Checkpoints keep windows and norms, those of adapters too.
@@ -344,7 +325,6 @@ TEST_CASE("xgrad: export writes safetensors and folders alone", "[pretrained]") 
     check_refused(folder, {"export", "run", "--out", out}, 2,
                   {"--out " + out + ": export writes NAME.safetensors, or a folder"});
     check_refused(folder, {"export", "run", "--out", out, "--adapters"}, 2, {"--out " + out});
-    CHECK_FALSE(fs::exists(folder / out));
   }
   check_refused(folder, "export run --out a.safetensors --adapters", 2,
                 {"--adapters writes a folder: --out DIR/"});
@@ -370,8 +350,8 @@ TEST_CASE("xgrad: characters that a tokenizer makes <unk>", "[pretrained]") {
   check_contains(scored.err, {"the text: the vocabulary has no tokens for 1,200 of 1,600 bytes, "
                               "which become <unk>\n"});
   // 25 blocks of 32, after the first id, which is the space's.
-  CHECK(value_after(scored.out, ", ") ==
-        Approx(value_after(scored.out, "loss ") * 800 / 1600 / std::log(2)).epsilon(1e-5));
+  CHECK(number_after(scored.out, ", ") ==
+        Approx(number_after(scored.out, "loss ") * 800 / 1600 / std::log(2)).epsilon(1e-5));
   check_contains(ran(folder, "sample llama --prompt a.").err,
                  {"--prompt: the vocabulary has no tokens for 1 of 2 bytes, which become <unk>"});
   for (const std::string end : {".", "a.", "\n"})
@@ -382,8 +362,8 @@ TEST_CASE("xgrad: characters that a tokenizer makes <unk>", "[pretrained]") {
   lm::write_tokenizer(folder / "llama/tokenizer.json", xgrad::lm::BytePairs(parts));
   const Result dropped = ran(folder, "eval llama --data unknown --block-size 20");
   check_contains(dropped.err, {"1,200 of 1,600 bytes, which are dropped\n"});
-  CHECK(value_after(dropped.out, ", ") ==
-        Approx(value_after(dropped.out, "loss ") / 4 / std::log(2)).epsilon(1e-5));
+  CHECK(number_after(dropped.out, ", ") ==
+        Approx(number_after(dropped.out, "loss ") / 4 / std::log(2)).epsilon(1e-5));
 }
 
 TEST_CASE("xgrad: a tokenizer of Llama 2's kind", "[pretrained]") {
@@ -416,7 +396,6 @@ TEST_CASE("xgrad: folders of pretrained models that do not do", "[pretrained]") 
                                        {"graph --checkpoint llama"},
                                        tuned()})
       check_refused(folder, arguments, 1, fragments);
-    CHECK_FALSE(fs::exists(folder / "run"));
   };
   const std::string path = folder / "llama/tokenizer.json", json = read_bytes(path);
   write_bytes(path, json.substr(0, json.size() / 2));

@@ -1,14 +1,12 @@
 // A run's report.html, and the comparison of runs.
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include "lm/program/run.hpp"
 
 namespace fs = std::filesystem;
 
-TEST_CASE("xgrad: a run leaves its report, and one that is stopped", "[report]") {
+TEST_CASE("xgrad: a run leaves its report", "[report]") {
   const TinyFolder folder;
   run_well(folder, tiny_train("--out run"));
   const std::string page = read_bytes(folder / "run/report.html");
@@ -21,16 +19,6 @@ TEST_CASE("xgrad: a run leaves its report, and one that is stopped", "[report]")
   const Result again = run_well(folder, "report run");
   CHECK(again.out == "run/report.html\n");
   CHECK_THAT(read_bytes(folder / "run/report.html"), ContainsSubstring("<title>Run run</title>"));
-
-  Process process(folder, tiny_train("--out stopped --max-iters 1000000"));
-  wait_until([&] {
-    return fs::exists(folder / "stopped/metrics.jsonl") && !metrics_of(folder / "stopped").empty();
-  });
-  process.signal(SIGINT);
-  const Result result = process.wait();
-  INFO(result.out << result.err);
-  CHECK(result.code == 128 + SIGINT);
-  CHECK_THAT(read_bytes(folder / "stopped/report.html"), ContainsSubstring("of 1,000,000"));
 }
 
 TEST_CASE("xgrad: a report that cannot be written costs nothing else", "[report]") {
@@ -40,20 +28,13 @@ TEST_CASE("xgrad: a report that cannot be written costs nothing else", "[report]
   run_well(folder, "train --resume good --max-iters 50");
   fs::remove(folder / "run/report.html");
   fs::create_directories(folder / "run/report.html/in the way");
-  const Result result = run(folder, "train --resume run --max-iters 50");
-  CHECK(result.code == 0);
+  const Result result = ran(folder, "train --resume run --max-iters 50");
   CHECK_THAT(result.err, ContainsSubstring(
                              "no report: run/report.html: cannot be written: not a regular file"));
   CHECK(read_bytes(folder / "run/checkpoint.safetensors") ==
         read_bytes(folder / "good/checkpoint.safetensors"));
   check_refused(folder, "report run --overwrite", 1,
                 {"run/report.html: cannot be written: not a regular file"});
-  // A link out of the folder is not followed.
-  fs::remove(folder / "good/report.html");
-  write_bytes(folder / "mine.html", "mine");
-  fs::create_symlink("../mine.html", folder / "good/report.html");
-  check_refused(folder, "report good --overwrite", 1, {"good/report.html: is a symbolic link"});
-  CHECK(read_bytes(folder / "mine.html") == "mine");
 }
 
 TEST_CASE("xgrad: runs are compared", "[report]") {
@@ -121,8 +102,7 @@ TEST_CASE("xgrad: a bad line of metrics.jsonl is skipped and reported", "[report
       "xgrad: run/metrics.jsonl: line 4 is not" + is_none + ", and is skipped\n";
   with("{\"step\": 3, \"lo\n");
   for (const Arguments& command : {Arguments{"compare run"}, Arguments{"report run --overwrite"}}) {
-    const Result result = run(folder, command);
-    CHECK(result.code == 0);
+    const Result result = ran(folder, command);
     CHECK(result.err == one);
     CHECK((command[0] == "report" || result.out == columns));
   }
@@ -130,15 +110,12 @@ TEST_CASE("xgrad: a bad line of metrics.jsonl is skipped and reported", "[report
              ContainsSubstring("metrics.jsonl of run: line 4 is not a JSON object"));
   // Longer than any row, and one without a loss.
   with(std::string(3 << 20, 'x') + "\n{\"step\": 3}\n");
-  const Result two = run(folder, "compare run");
-  CHECK(two.code == 0);
+  const Result two = ran(folder, "compare run");
   CHECK(two.out == columns);
   CHECK(two.err == one.substr(0, one.size() - 1) + "; so are others, 2 in all\n");
   // A resumed run keeps them.
   with("nonsense\n");
-  const Result more = run(folder, "train --resume run --max-iters 50");
-  INFO(more.err);
-  CHECK(more.code == 0);
+  const Result more = ran(folder, "train --resume run --max-iters 50");
   CHECK(warnings_in(more.err) == one);
   CHECK_THAT(read_bytes(folder / "run/report.html"),
              ContainsSubstring("steps</th><td class=\"number\">50</td>"));

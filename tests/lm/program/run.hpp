@@ -11,7 +11,9 @@
 #include <cstdio>
 #include <ctime>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -83,6 +85,20 @@ inline Arguments command(const Arguments& arguments) {
   return words;
 }
 
+inline void sleep_ms(double ms) {
+  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
+}
+
+/// Waits until something is true, for a minute at most.
+inline void wait_until(const std::function<bool()>& holds) {
+  for (int i = 0; i < 30000; ++i) {
+    if (holds())
+      return;
+    sleep_ms(2);
+  }
+  FAIL("a minute has passed");
+}
+
 /// A process that runs the program, or another one, in a folder.
 class Process {
  public:
@@ -143,6 +159,10 @@ class Process {
     return ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            info.si_pid == id_;
   }
+  /// Waits until it has written this to standard error, or has ended.
+  void wait_for(const std::string& text) const {
+    wait_until([&] { return err().find(text) != std::string::npos || ended(); });
+  }
   std::string out() const { return read_bytes(out_); }
   std::string err() const { return read_bytes(err_); }
   Result wait() {
@@ -158,20 +178,6 @@ class Process {
   std::string out_, err_;
   pid_t id_;
 };
-
-inline void sleep_ms(double ms) {
-  std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
-}
-
-/// Waits until something is true, for a minute at most.
-inline void wait_until(const std::function<bool()>& holds) {
-  for (int i = 0; i < 30000; ++i) {
-    if (holds())
-      return;
-    sleep_ms(2);
-  }
-  FAIL("a minute has passed");
-}
 
 /// Calls setrlimit() in a process that is about to run the program.
 inline std::function<void()> limited(int resource, rlim_t most) {
@@ -196,10 +202,16 @@ inline std::string warnings_in(const std::string& err) {
   return warnings;
 }
 
-inline Result run_well(const TemporaryFolder& folder, const Arguments& arguments) {
+/// A run that ends well, whatever it says.
+inline Result ran(const TemporaryFolder& folder, const Arguments& arguments) {
   Result result = run(folder, arguments);
   INFO(result.out << result.err);
   REQUIRE(result.code == 0);
+  return result;
+}
+
+inline Result run_well(const TemporaryFolder& folder, const Arguments& arguments) {
+  Result result = ran(folder, arguments);
   // Which checkpoint was used, and nothing else.
   const bool uses_one =
       arguments[0] == "eval" || arguments[0] == "sample" || arguments[0] == "export";
@@ -211,16 +223,68 @@ inline Result run_well(const TemporaryFolder& folder, const Arguments& arguments
   return result;
 }
 
-/// Checks that a run fails with this code and message.
+/// Waits for a process; checks its exit code, and parts of its standard error.
+inline Result check_ends(Process& process, int code,
+                         const std::vector<std::string>& fragments = {}) {
+  Result result = process.wait();
+  INFO(result.out << result.err);
+  CHECK(result.code == code);
+  check_contains(result.err, fragments);
+  return result;
+}
+
+using Names = std::set<std::string>;
+using Files = std::map<std::string, std::string>;
+
+/// All in a folder but the output of processes: contents of files, targets of links; names of
+/// folders end with a slash.
+inline Files files_under(const std::string& folder) {
+  Files files;
+  const std::string top = folder + "/";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(top)) {
+    const std::string path = entry.path().string(), name = path.substr(top.size());
+    if (entry.is_symlink())
+      files[name] = "-> " + std::filesystem::read_symlink(entry).string();
+    else if (entry.is_directory())
+      files[name + "/"];
+    else if (name != ".out" && name != ".err")
+      files[name] = entry.is_regular_file() ? read_bytes(path) : "";
+  }
+  return files;
+}
+
+inline Files files_under(const TemporaryFolder& folder) { return files_under(folder / "."); }
+
+/// The names that are in one of them alone, or with other contents.
+inline Names differences(const Files& before, const Files& after) {
+  Names names;
+  for (const Files* const one : {&before, &after})
+    for (const auto& [name, content] : *one)
+      for (const Files* const other : {&before, &after})
+        if (const auto found = other->find(name); found == other->end() || found->second != content)
+          names.insert(name);
+  return names;
+}
+
+/// Checks that a command fails with this code and message, and changes no file.
 inline void check_refused(const TemporaryFolder& folder, const Arguments& arguments, int code,
                           const std::vector<std::string>& fragments) {
-  const Result result = run(folder, arguments);
   std::string line;
   for (const std::string& word : arguments)
     line += word + " ";
-  INFO(line << "\n" << result.out << result.err);
-  CHECK(result.code == code);
-  check_contains(result.err, fragments);
+  INFO(line);
+  const Files before = files_under(folder);
+  Process process(folder, arguments);
+  check_ends(process, code, fragments);
+  CHECK(differences(before, files_under(folder)) == Names{});
+}
+
+/// The number that follows these words in a text.
+inline double number_after(const std::string& text, const std::string& words) {
+  const std::size_t at = text.find(words);
+  INFO(text);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + words.size()));
 }
 
 inline std::vector<std::string> lines_of(const std::string& text) {
@@ -242,11 +306,8 @@ inline std::vector<Json> metrics_of(const std::string& folder) {
 }
 
 /// The config.json of a run in `out`, which is killed once it has written that, and removed.
-/// `more` overrides the flags for a small text and small batches.
-inline std::string config_of(const TemporaryFolder& folder, const Arguments& more) {
-  const Arguments all = {
-      "train --data text --block-size 8 --batch-size 1 --eval-iters 1 --out out"};
-  Process process(folder, overridden(all, more));
+inline std::string config_written(const TemporaryFolder& folder, const Arguments& arguments) {
+  Process process(folder, arguments);
   wait_until(
       [&] { return process.ended() || std::filesystem::exists(folder / "out/config.json"); });
   process.signal(SIGKILL);
@@ -255,6 +316,12 @@ inline std::string config_of(const TemporaryFolder& folder, const Arguments& mor
   std::string text = read_bytes(folder / "out/config.json");
   std::filesystem::remove_all(folder / "out");
   return text;
+}
+
+/// The same; the arguments override the flags for a small text and small batches.
+inline std::string config_of(const TemporaryFolder& folder, const Arguments& more) {
+  const Arguments all = "train --data text --block-size 8 --batch-size 1 --eval-iters 1 --out out";
+  return config_written(folder, overridden(all, more));
 }
 
 /// The rows without their times.

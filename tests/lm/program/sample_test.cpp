@@ -65,8 +65,7 @@ TEST_CASE("xgrad: prompts from files and standard input", "[sample]") {
 
   // The model sees only the last characters of a prompt that is longer than a block.
   std::string longer = "on mat 0,\nthe dog did not.\nthe cat";
-  const Result seen = run(folder, sampling(with({"--prompt", longer})));
-  CHECK(seen.code == 0);
+  const Result seen = ran(folder, sampling(with({"--prompt", longer})));
   CHECK_THAT(seen.out, StartsWith(longer));
   CHECK_THAT(seen.err,
              ContainsSubstring("the prompt has 34 characters, of which the model sees the last 8"));
@@ -105,8 +104,7 @@ TEST_CASE("xgrad: several prompts at once are as each alone", "[sample]") {
   for (const std::string& prompt : prompts) {
     Arguments one = {"sample", "run", "--num-samples", "2", "--prompt", prompt};
     one.insert(one.end(), how.begin(), how.end());
-    const Result result = run(folder, one);
-    REQUIRE(result.code == 0);
+    const Result result = ran(folder, one);
     const std::size_t at = result.out.find(line);
     first += result.out.substr(0, at) + line;
     second += (second.empty() ? "" : line) + result.out.substr(at + line.size());
@@ -114,8 +112,7 @@ TEST_CASE("xgrad: several prompts at once are as each alone", "[sample]") {
   }
   all.insert(all.end(), how.begin(), how.end());
   all.insert(all.end(), {"--num-samples", "2"});
-  const Result together = run(folder, all);
-  CHECK(together.code == 0);
+  const Result together = ran(folder, all);
   CHECK(together.out == first + second);  // a prompt that has ended draws no more
   write_bytes(folder / "prompts", R"({"prompt": ["c", "the d"], "tokens": 2})");
   check_contains(run(folder, "sample run --config prompts").out, {line + "the d"});

@@ -1,10 +1,11 @@
-// The output on a terminal.
+// The corners of the program that a terminal has: one row that is drawn again, its width, its keys,
+// and no control characters but ours.
 
 #include "lm/program/terminal.hpp"
 
-#include <algorithm>
+#include <fcntl.h>
 
-#include "lm/program/run.hpp"
+#include "lm/program/corners.hpp"
 
 namespace {
 
@@ -21,14 +22,6 @@ int run_on(
     return process.ended();
   });
   return process.wait().code;
-}
-
-Arguments endless_at(const std::string& out) {
-  return tiny_train({"--out", out, "--max-iters", "1000000", "--eval-interval", "1000000"});
-}
-
-void wait_for_steps(Terminal& terminal) {
-  wait_until([&] { return terminal.bytes().find("\rstep ") != std::string::npos; });
 }
 
 /// The rows from the first one that begins so.
@@ -99,24 +92,16 @@ TEST_CASE("xgrad: a validation shows how far it is", "[terminal]") {
   CHECK(run_on(training, folder,
                {"train", "--data", "text", "--val-data", "long", "--max-iters", "1", "--eval-iters",
                 "1", "--n-layer", XGRAD_SANITIZER ? "1" : "4", "--out", "run"}) == 0);
-  CHECK_THAT(training.bytes(),
-             ContainsSubstring("\rstep 1/1 100 %") && ContainsSubstring("validation over all "));
-  // (no regular expression: std::regex takes a stack frame for each character)
-  const std::string& shown = training.bytes();
-  const auto of_validation = [&](std::size_t last_digit) {
-    const std::size_t blank = shown.find_last_not_of("0123456789", last_digit);
-    return blank != std::string::npos && blank >= 10 &&
-           shown.compare(blank - 10, 11, "validation ") == 0;
-  };
-  bool percentage = false;
-  for (std::size_t at = shown.find(" %"); at != std::string::npos; at = shown.find(" %", at + 1))
-    percentage |= of_validation(at - 1);
-  CHECK(percentage);
+  check_contains(training.bytes(), {"\rstep 1/1 100 %", "validation over all "});
+  std::string without_digits = training.bytes();
+  std::erase_if(without_digits, [](char c) { return c >= '0' && c <= '9'; });
+  CHECK_THAT(without_digits, ContainsSubstring("validation  %"));
   CHECK(run_on(evaluating, folder, "eval --checkpoint run --split val") == 0);
-  CHECK_THAT(evaluating.bytes(), ContainsSubstring("\reval | validation "));
+  check_contains(evaluating.bytes(), {"\reval | validation "});
 }
 
-TEST_CASE("xgrad: output fits the width", "[terminal]") {
+TEST_CASE("xgrad: output fits the width, and a terminal that takes nothing but text",
+          "[terminal]") {
   if (!Terminal::available())
     return;
   const TinyFolder folder;
@@ -125,66 +110,73 @@ TEST_CASE("xgrad: output fits the width", "[terminal]") {
     Terminal terminal(static_cast<unsigned short>(columns));
     const std::string out = "run" + std::to_string(columns);
     CHECK(run_on(terminal, folder, tiny_train({"--out", out, "--max-iters", "20"})) == 0);
-    INFO(terminal.bytes());
-    std::string line;
-    for (const std::string& row : terminal.rows())
-      if (row.starts_with("step 20/20 100 %"))
-        line = row;
+    const std::string text = from_row(terminal, "step 20/20 100 %"),
+                      line = text.substr(0, text.find('\n'));
     CHECK(line.size() < columns);
     check_contains(line, {"| loss ", "| eta "});
     CHECK((line.find(" lr ") != std::string::npos) == (columns == 200));
     CHECK((line.find(" tok/s") != std::string::npos) == (columns > 40));
   }
+  Terminal dumb(80);
+  CHECK(run_on(dumb, folder, tiny_train("--out run"), [] { ::setenv("TERM", "dumb", 1); }) == 0);
+  CHECK(dumb.bytes().find('\x1b') == std::string::npos);
+  check_contains(dumb.bytes(), {"\nstep 10/40 25 % | loss "});
 }
 
-TEST_CASE("xgrad: a terminal that takes nothing but text", "[terminal]") {
+TEST_CASE("xgrad: Ctrl-C on a terminal, and a terminal that is closed", "[terminal]") {
   if (!Terminal::available())
     return;
   const TinyFolder folder;
-  Terminal terminal(80);
-  CHECK(run_on(terminal, folder, tiny_train("--out run"), [&] { ::setenv("TERM", "dumb", 1); }) ==
-        0);
-  CHECK(terminal.bytes().find('\x1b') == std::string::npos);
-  CHECK_THAT(terminal.bytes(), ContainsSubstring("\nstep 10/40 25 % | loss "));
+  for (const bool closed : {false, true}) {
+    const std::string out = closed ? "closed" : "run";
+    Terminal terminal(400);
+    Process process(
+        folder, tiny_train({"--out", out, "--max-iters", "1000000", "--eval-interval", "1000000"}),
+        [&] { terminal.take(); });
+    wait_until([&] { return terminal.bytes().find("\rstep ") != std::string::npos; });
+    if (closed)
+      terminal.close();
+    else
+      terminal.type("\x03");
+    wait_until([&] {
+      terminal.bytes();
+      return process.ended();
+    });
+    CHECK(process.wait().code == 128 + (closed ? SIGHUP : SIGINT));
+    CHECK(xgrad::io::load_checkpoint(folder / (out + "/checkpoint.safetensors")).step ==
+          metrics_of(folder / out).size());
+    if (!closed)
+      CHECK_THAT(
+          from_row(terminal, "Run:"),
+          Catch::Matchers::Matches("Run:   run\n"
+                                   "step [^\n]*\\^C\n"
+                                   "Finishing this step and saving; once more leaves at once\\.\n"
+                                   "Stopped by SIGINT after [0-9,]+ steps?; the model is in "
+                                   "run/checkpoint.safetensors.  To resume:\n"
+                                   "  [^\n]*xgrad train --resume run\n\n"));
+  }
 }
 
-TEST_CASE("xgrad: Ctrl-C on a terminal", "[terminal][stop]") {
+TEST_CASE("xgrad: each stream is a terminal or not", "[terminal]") {
   if (!Terminal::available())
     return;
-  const TinyFolder folder;
-  Terminal terminal(400);
-  Process process(folder, endless_at("run"), [&] { terminal.take(); });
-  wait_for_steps(terminal);
-  terminal.type("\x03");
-  wait_until([&] {
-    terminal.bytes();
-    return process.ended();
-  });
-  CHECK(process.wait().code == 128 + SIGINT);
-  INFO(terminal.bytes());
-  const std::size_t steps = metrics_of(folder / "run").size();
-  CHECK_THAT(
-      from_row(terminal, "Run:"),
-      Catch::Matchers::Matches("Run:   run\n"
-                               "step [^\n]*\\^C\n"
-                               "Finishing this step and saving; once more leaves at once\\.\n"
-                               "Stopped by SIGINT after [0-9,]+ steps?; the model is in "
-                               "run/checkpoint.safetensors.  To resume:\n"
-                               "  [^\n]*xgrad train --resume run\n\n"));
-  CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step == steps);
-}
-
-TEST_CASE("xgrad: a terminal that is closed ends a run with its model saved", "[terminal][stop]") {
-  if (!Terminal::available())
-    return;
-  const TinyFolder folder;
-  Terminal terminal(80);
-  Process process(folder, endless_at("run"), [&] { terminal.take(); });
-  wait_for_steps(terminal);
-  terminal.close();
-  CHECK(process.wait().code == 128 + SIGHUP);
-  CHECK(xgrad::io::load_checkpoint(folder / "run/checkpoint.safetensors").step ==
-        metrics_of(folder / "run").size());
+  const CornersFolder folder;
+  const std::string escapes = "\r\x1b";
+  for (const Use& use : uses())
+    for (const int to_file : {0, STDOUT_FILENO, STDERR_FILENO}) {
+      CAPTURE(use.words, to_file);
+      folder.tidy();
+      Terminal terminal(100);
+      CHECK(run_on(terminal, folder, use.words, [=] {
+              if (to_file != 0)
+                ::dup2(::open("file", O_WRONLY | O_CREAT, 0600), to_file);
+            }) == 0);
+      terminal.rows();  // fails on other control characters
+      CHECK(read_bytes(folder / "file").find_first_of(escapes) == std::string::npos);
+      if (!use.run.empty())
+        CHECK((terminal.bytes().find("\rstep ") != std::string::npos) ==
+              (to_file != STDERR_FILENO));
+    }
 }
 
 TEST_CASE("xgrad: a terminal gets no control characters of names and models", "[terminal]") {
@@ -213,7 +205,10 @@ TEST_CASE("xgrad: a terminal gets no control characters of names and models", "[
                  {"Text:  \\x1b]0;title\\x07\\x1b[2J: ", "the model writes:\n",
                   "From:  run\\x1b]0;title\\x07\\x1b[2J/checkpoint.safetensors, after 3 steps",
                   "the run is finished", "val_loss "});
-  // A file gets the samples as they are, control characters included.
+  // A file gets the samples as they are, control characters included, whatever the other stream is.
   CHECK_THAT(run_well(folder, {"sample", "--checkpoint", checkpoint}).out,
              ContainsSubstring("\x1b"));
+  CHECK(run_on(terminal, folder, {"sample", "--checkpoint", checkpoint},
+               [] { ::dup2(::open("file", O_WRONLY | O_CREAT, 0600), STDOUT_FILENO); }) == 0);
+  CHECK_THAT(read_bytes(folder / "file"), ContainsSubstring("\x1b"));
 }

@@ -37,9 +37,7 @@ xgrad::lm::BytePairs tokens_in(const std::string& path) {
 
 /// The standard output of a command that succeeds.
 std::string printed_by(const TemporaryFolder& folder, const Arguments& arguments) {
-  const Result result = run(folder, arguments);
-  INFO(result.out << result.err);
-  CHECK(result.code == 0);
+  const Result result = ran(folder, arguments);
   return result.out;
 }
 
@@ -188,7 +186,6 @@ TEST_CASE("xgrad: vocabularies that cannot be", "[tokens]") {
   refused(bpe_train("--data bad"), 1,
           {fmt::format("bad: not UTF-8 at byte {}: 0xe7", many_scripts().size())});
   refused(bpe_train("--val-data bad"), 1, {"bad: not UTF-8 at byte"});
-  CHECK_FALSE(std::filesystem::exists(folder / "run"));
   std::string few_words;
   for (int i = 0; i < 200; ++i)
     few_words += "ab ab ab\n";
