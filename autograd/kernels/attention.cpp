@@ -22,23 +22,14 @@ constexpr std::size_t block_rows(std::size_t t) { return t < 1024 ? 24 : most_ro
 template <class T>
 constexpr std::size_t lanes = simd::Batch<T>::size;
 
-template <class T>
-constexpr std::size_t whole_panels(std::size_t n) {
-  return Panels<T>::size(1, n);
-}
-
 // The distance between rows of scratch: whole panels, and no power of two, for which all rows
 // would compete for the same cache lines.
 template <class T>
 std::size_t scratch_stride(std::size_t s) {
-  return whole_panels<T>(s) + lanes<T>;
+  return Panels<T>::size(1, s) + lanes<T>;
 }
 
-// For so few queries packing takes longer than the products.
-template <class T>
-bool few_rows(const Attention<T>& p) {
-  return p.t < 8;
-}
+constexpr std::size_t few_rows = 7;  // of queries: packing takes longer than their products
 
 // This thread's memory for one use, kept for its next item.
 template <class T, class Use>
@@ -60,17 +51,10 @@ void select(const bool* mask, std::size_t n, T* x, T scale, T otherwise) {
   }
 }
 
-// x[n ... end) = value; x is aligned and has room for whole registers.
+// x[n ... end) = value, and so on to the end of the last register.
 template <class T>
 void fill_from(T* x, std::size_t n, std::size_t end, T value) {
-  using Batch = simd::Batch<T>;
-  std::size_t j = n / lanes<T> * lanes<T>;
-  if (j < n) {
-    SomeLanes<T>::first(n - j)(Batch::load_aligned(x + j), Batch(value)).store_aligned(x + j);
-    j += lanes<T>;
-  }
-  for (; j < end; j += lanes<T>)
-    Batch(value).store_aligned(x + j);
+  std::fill(x + n, x + (end + lanes<T> - 1) / lanes<T> * lanes<T>, value);
 }
 
 // A block of queries, rows begin ... begin + rows - 1, and the keys that any of them may attend to:
@@ -183,7 +167,7 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b, cons
   const std::size_t stride = scratch_stride<T>(p.s);
   T* const weights = scratch<T, struct Scores>(most_rows * stride);  // (rows, keys)
   T factor[most_rows];                                               // of each row
-  if (few_rows(p))
+  if (p.t <= few_rows)
     gemm(false, true, b.rows, b.keys, p.d, p.scale, p.q.row(item, b.begin), p.q.stride,
          p.k.row(item, b.first), p.k.stride, T(0), weights, stride);
   else
@@ -200,7 +184,7 @@ void forward_block(const Attention<T>& p, std::size_t item, const Block& b, cons
       if (p.autocast)
         rounded_to_bfloat16(b.keys, factor[r], x, x);
   }
-  if (few_rows(p))
+  if (p.t <= few_rows)
     gemm(false, false, b.rows, p.dv, b.keys, T(1), weights, stride, p.v.row(item, b.first),
          p.v.stride, T(0), out.row(item, b.begin), out.stride);
   else
@@ -326,7 +310,7 @@ void attention_forward(const Attention<T>& p, const Matrices<T>& out) {
   const std::size_t work = p.t * p.s * (p.d + p.dv), size = Panels<T>::size(p.d, p.s);
   const auto forward = [&](std::size_t item) {
     Panels<T> kt{}, v{};
-    if (!few_rows(p)) {
+    if (p.t > few_rows) {
       T* const memory = scratch<T, struct Keys>(size + Panels<T>::size(p.s, p.dv));
       kt = pack(p.d, p.s, {p.k.row(item, 0), 1, p.k.stride}, memory);
       v = pack(p.s, p.dv, {p.v.row(item, 0), p.v.stride, 1}, memory + size);
