@@ -1,6 +1,9 @@
 # Packages, which CPack makes of a build with XGRAD_PACKAGES: for Debian and Ubuntu `xgrad` (the program, its shared libraries and
 # the course) and `libxgrad-dev` (all that a compiler needs); for other Linux systems one archive, with the libraries of others
 # inside.  `scripts/test packages` makes and tries them.
+if(NOT CMAKE_SYSTEM_NAME STREQUAL Linux)
+  message(FATAL_ERROR "xgrad: XGRAD_PACKAGES is for Linux, not for ${CMAKE_SYSTEM_NAME}")
+endif()
 set(CPACK_PACKAGE_VENDOR "The xgrad authors")
 set(CPACK_PACKAGE_CONTACT "${CPACK_PACKAGE_VENDOR}")
 set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
