@@ -44,7 +44,9 @@ function(xgrad_pkg_config xgrad_pc_name xgrad_pc_requires xgrad_pc_requires_priv
     list(APPEND xgrad_pc_cflags -DXGRAD_NO_KERNELS)
   endif()
   set(xgrad_pc_libs_private ${others})
-  if(NOT BUILD_SHARED_LIBS)
+  if(BUILD_SHARED_LIBS)
+    set(xgrad_pc_requires_private "")  # pkg-config would refuse without those files, which nobody needs to link a shared library
+  else()
     list(APPEND libraries ${others})
     set(xgrad_pc_libs_private "")
   endif()
