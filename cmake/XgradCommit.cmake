@@ -1,6 +1,6 @@
 # Writes the current commit as C++, if they have changed:
-# cmake -DSOURCE=folder -DOUTPUT=build.cpp -P XgradCommit.cmake
-set(commit "")
+# cmake -DSOURCE=folder -DCOMMIT=abc123 -DOUTPUT=build.cpp -P XgradCommit.cmake, the commit being that of sources without git
+set(commit "${COMMIT}")
 find_program(git git)
 if(git AND EXISTS "${SOURCE}/.git")  # (not an enclosing project's)
   execute_process(COMMAND "${git}" describe --always --dirty --exclude * WORKING_DIRECTORY "${SOURCE}"

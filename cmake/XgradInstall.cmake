@@ -1,20 +1,21 @@
-# install and find_package(xgrad).
+# install, in two components that are packages (XgradPackages.cmake), and find_package(xgrad).
 include(CMakePackageConfigHelpers)
 foreach(folder IN LISTS xgrad_folders xgrad_kit)
-  install(DIRECTORY ${folder} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad"
+  install(DIRECTORY ${folder} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad" COMPONENT libxgrad-dev
           FILES_MATCHING PATTERN "*.hpp" PATTERN "*declared.inc" PATTERN "discrete_members_defined.inc" PATTERN program EXCLUDE PATTERN mpi EXCLUDE)
 endforeach()
-install(FILES ${xgrad_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad")
+install(FILES ${xgrad_headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/xgrad" COMPONENT libxgrad-dev)
 list(TRANSFORM xgrad_kit PREPEND xgrad_ OUTPUT_VARIABLE kit)
 install(TARGETS xgrad xgrad_core xgrad_precompiled xgrad_headers xgrad_kernels xgrad_autograd xgrad_parallel xgrad_check xgrad_nn xgrad_optim xgrad_io ${kit} EXPORT xgrad
-        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libxgrad-dev
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT xgrad NAMELINK_COMPONENT libxgrad-dev)
 set(xgrad_package "${CMAKE_INSTALL_LIBDIR}/cmake/xgrad")
-install(EXPORT xgrad NAMESPACE xgrad:: DESTINATION "${xgrad_package}" FILE xgradTargets.cmake)
+install(EXPORT xgrad NAMESPACE xgrad:: DESTINATION "${xgrad_package}" FILE xgradTargets.cmake COMPONENT libxgrad-dev)
 configure_package_config_file(cmake/xgradConfig.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/xgradConfig.cmake"
                               INSTALL_DESTINATION "${xgrad_package}")
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/xgradConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/xgradConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/xgradConfigVersion.cmake"
-        DESTINATION "${xgrad_package}")
+        DESTINATION "${xgrad_package}" COMPONENT libxgrad-dev)
 
 # pkg-config finds xgrad-core, and xgrad with the kit.  Folders are relative to the file, so that all may be moved together.
 set(xgrad_pc_prefix "${CMAKE_INSTALL_PREFIX}")
@@ -43,7 +44,9 @@ function(xgrad_pkg_config xgrad_pc_name xgrad_pc_requires xgrad_pc_requires_priv
     list(APPEND xgrad_pc_cflags -DXGRAD_NO_KERNELS)
   endif()
   set(xgrad_pc_libs_private ${others})
-  if(NOT BUILD_SHARED_LIBS)
+  if(BUILD_SHARED_LIBS)
+    set(xgrad_pc_requires_private "")  # pkg-config would refuse without those files, which nobody needs to link a shared library
+  else()
     list(APPEND libraries ${others})
     set(xgrad_pc_libs_private "")
   endif()
@@ -52,7 +55,7 @@ function(xgrad_pkg_config xgrad_pc_name xgrad_pc_requires xgrad_pc_requires_priv
     list(JOIN xgrad_pc_${field} " " xgrad_pc_${field})
   endforeach()
   configure_file(cmake/xgrad.pc.in "${CMAKE_CURRENT_BINARY_DIR}/${xgrad_pc_name}.pc" @ONLY)
-  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${xgrad_pc_name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  install(FILES "${CMAKE_CURRENT_BINARY_DIR}/${xgrad_pc_name}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT libxgrad-dev)
 endfunction()
 # A BLAS's own file knows what -static needs beside it.
 find_package(PkgConfig QUIET)

@@ -36,6 +36,6 @@ function(xgrad_for_each_level target)
     set_target_properties(${target}_${level} PROPERTIES OUTPUT_NAME ${target} LIBRARY_OUTPUT_DIRECTORY "${directory}/glibc-hwcaps/${level}"
                           BUILD_RPATH "$ORIGIN/../.." INSTALL_RPATH "$ORIGIN/../..")
     add_dependencies(${target} ${target}_${level})
-    install(TARGETS ${target}_${level} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/glibc-hwcaps/${level}" NAMELINK_SKIP)
+    install(TARGETS ${target}_${level} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/glibc-hwcaps/${level}" NAMELINK_SKIP COMPONENT xgrad)
   endforeach()
 endfunction()

@@ -21,11 +21,14 @@ xgrad_together(program_parts)
 # Every build looks up the commit, and compiles one small file again if it has changed.
 set(commit ${CMAKE_CURRENT_BINARY_DIR}/program_build.cpp)
 add_custom_target(program_commit BYPRODUCTS ${commit} VERBATIM
-                  COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DOUTPUT=${commit}
+                  COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DCOMMIT=${XGRAD_COMMIT} -DOUTPUT=${commit}
                           -P ${PROJECT_SOURCE_DIR}/cmake/XgradCommit.cmake)
 add_dependencies(program_parts program_commit)
 target_sources(program_parts PRIVATE ${commit})
 set_source_files_properties(${commit} PROPERTIES GENERATED ON SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+if(XGRAD_PACKAGES)  # libraries of others in an archive find each other by the program's path (DT_RPATH, not DT_RUNPATH)
+  target_link_options(xgrad_program PRIVATE -Wl,--disable-new-dtags)
+endif()
 set_target_properties(xgrad_program PROPERTIES OUTPUT_NAME xgrad RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
                       INSTALL_RPATH "${xgrad_origin}/../${CMAKE_INSTALL_LIBDIR}" INSTALL_RPATH_USE_LINK_PATH ON)
-install(TARGETS xgrad_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+install(TARGETS xgrad_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL COMPONENT xgrad)

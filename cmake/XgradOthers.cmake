@@ -1,0 +1,20 @@
+# Installs the libraries that `ours` link, but for those of the C and C++ compiler, to the folder `libraries`, or as the component
+# `licences` their licences.
+file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${ours} RESOLVED_DEPENDENCIES_VAR found
+     PRE_EXCLUDE_REGEXES "^libxgrad_" "^ld-linux" "^lib(c|m|dl|rt|pthread|gcc_s|stdc[+][+])[.]so")
+foreach(library IN LISTS found)
+  get_filename_component(name "${library}" NAME)
+  if(installed STREQUAL others)
+    message(STATUS "Installing: ${library}")
+    file(COPY_FILE "${library}" "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${libraries}/${name}")
+    continue()
+  endif()
+  file(REAL_PATH "${library}" library)
+  get_filename_component(name "${library}" NAME)
+  execute_process(COMMAND dpkg -S "*/${name}" OUTPUT_VARIABLE package ERROR_QUIET)
+  string(REGEX REPLACE "[:,].*" "" package "${package}")
+  if(NOT package)
+    message(FATAL_ERROR "no package of this system has ${library}: its licence is not known")
+  endif()
+  file(INSTALL "/usr/share/doc/${package}/copyright" DESTINATION "${CMAKE_INSTALL_PREFIX}/share/doc/${package}" FOLLOW_SYMLINK_CHAIN)
+endforeach()
