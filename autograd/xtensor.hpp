@@ -79,15 +79,21 @@ template <class F, class... E>
 inline constexpr bool keeps_dims<xt::xfunction<F, E...>> =
     (keeps_dims<std::remove_cvref_t<E>> || ...);
 template <class E>
-inline constexpr int arrays_in = 1;
-template <class E>
-inline constexpr int arrays_in<xt::xscalar<E>> = 0;
-template <class E>
 inline constexpr bool broadcasts_reduction = false;
+template <template <class...> class Closure, class... E>
+inline constexpr bool broadcasts_reduction<Closure<E...>> =
+    (broadcasts_reduction<std::remove_cvref_t<E>> || ...);
+template <class E, class S, xt::layout_type L, class F>
+inline constexpr bool broadcasts_reduction<xt::xstrided_view<E, S, L, F>> =
+    broadcasts_reduction<std::remove_cvref_t<E>>;
+template <class E, class S>
+inline constexpr bool broadcasts_reduction<xt::xbroadcast<E, S>> =
+    keeps_dims<std::remove_cvref_t<E>> || broadcasts_reduction<std::remove_cvref_t<E>>;
 template <class F, class... E>
 inline constexpr bool broadcasts_reduction<xt::xfunction<F, E...>> =
     (broadcasts_reduction<std::remove_cvref_t<E>> || ...) ||
-    (keeps_dims<xt::xfunction<F, E...>> && (arrays_in<std::remove_cvref_t<E>> + ...) > 1);
+    (keeps_dims<xt::xfunction<F, E...>> &&
+     (!xt::is_xscalar<std::remove_cvref_t<E>>::value + ...) > 1);
 
 template <class T, class E>
 Array<T> from_xtensor(E&& e) {

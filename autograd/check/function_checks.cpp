@@ -416,8 +416,7 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
   report.zeros = zeros / could_be;
   for (std::size_t k = 0; k < samples.size(); ++k) {
     double scale = 0;
-    for (std::size_t i = 0; i < e.size(); ++i)
-      scale += std::abs(directions[k][i] * e[i]);
+    detail::add_sizes(scale, directions[k], e);
     const double by = off(samples[k], 0, scale);
     report.standard_errors = std::isnan(by) ? INFINITY : std::max(report.standard_errors, by);
   }

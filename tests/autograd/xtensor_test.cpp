@@ -179,3 +179,30 @@ TEST_CASE("unsigned integers that no int64 holds are refused", "[xtensor]") {
   CHECK(Indices(xt::xarray<std::uint32_t>{~std::uint32_t{0}}).item() == 4294967295);
   CHECK(Indices(xt::xarray<std::int64_t>{-1}).item() == -1);
 }
+
+// xtensor computes wrong elements where it broadcasts a lazy reduction that keeps its dimensions.
+TEST_CASE("a lazy reduction that is broadcast is refused, however it is wrapped", "[xtensor]") {
+  const xt::xarray<float> a = {{1, 1, 2}, {3, 1, 2}};
+  const auto refused = []<class E>(const E&) { return detail::broadcasts_reduction<E>; };
+  const auto lazy = [&] { return xt::sum(a, {1}, xt::keep_dims); };
+  const auto quotient = [&] { return a / lazy(); };
+  CHECK(refused(quotient()));
+  CHECK(refused(2.F * xt::sqrt(quotient())));
+  CHECK(refused(xt::sum(quotient(), {1})));
+  CHECK(refused(xt::view(quotient(), xt::all(), 1)));
+  CHECK(refused(xt::view(xt::exp(quotient()), 1) + 1.F));
+  CHECK(refused(xt::strided_view(quotient(), {xt::all(), 1})));
+  CHECK(refused(xt::transpose(quotient())));
+  CHECK(refused(xt::broadcast(lazy(), {2, 3})));
+  CHECK(refused(a - xt::broadcast(1.F / lazy(), {2, 3})));
+  const auto sum = xt::eval(lazy());
+  CHECK_FALSE(refused(lazy()));
+  CHECK_FALSE(refused(1.F / xt::sqrt(lazy())));
+  CHECK_FALSE(refused(xt::sum(lazy(), {0})));
+  CHECK_FALSE(refused(a / sum));
+  CHECK_FALSE(refused(xt::sum(a / sum, {1}, xt::keep_dims)));
+  CHECK_FALSE(refused(xt::view(a, xt::all(), 1) / xt::sum(a, {1})));
+  CHECK_FALSE(refused(xt::broadcast(sum, {2, 3})));
+  CHECK(numbers(Tensor(1.F / lazy())) == List{0.25, 1.F / 6});
+  CHECK(numbers(Tensor(xt::sum(lazy(), {0}))) == List{10});
+}
