@@ -296,9 +296,7 @@ void accumulate(Tensor& sum, Tensor gradient) {
     detail::take_own_handle(sum = std::move(gradient));
 }
 
-void accumulate_grads(
-    const std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>& gradients,
-    bool graph) {
+void accumulate_grads(const LeafGradients& gradients, bool graph) {
   const ModeGuard mode({graph, graph ? Mode::current().observer : nullptr});
   const std::size_t n = gradients.size();
   // After its gradient was stored, a hook may have made the Tensor a constant or converted it.

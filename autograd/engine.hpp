@@ -49,9 +49,7 @@ void accumulate(Tensor& sum, Tensor gradient);
 /// Adds each gradient to the grad() of its Tensor, as a recorded op if `create_graph`: all or, if
 /// anything throws, none.  Several threads may do this to the same Tensors (PyTorch's
 /// AccumulateGrad).
-void accumulate_grads(
-    const std::vector<std::pair<std::shared_ptr<Tensor::Identity>, Tensor>>& gradients,
-    bool create_graph);
+void accumulate_grads(const LeafGradients& gradients, bool create_graph);
 
 namespace detail {
 

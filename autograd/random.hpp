@@ -35,6 +35,7 @@ inline double to_uniform(std::uint64_t bits) {
 struct DrawRefused {};
 
 class BatchMasks;
+class SameDraws;
 struct ShardDraws;
 /// Throws DrawRefused within a shard: called by operations that must see the whole batch.
 void check_draws();
@@ -89,6 +90,28 @@ class Generator {
 /// manual_seed().  Within a shard of parallel::backward() it is a copy.
 Generator& default_generator();
 void manual_seed(std::uint64_t seed);
+
+/// Saves default_generator() so that calls of a function can draw the same numbers again; the
+/// destructor restores it.
+class detail::SameDraws {
+ public:
+  SameDraws() = default;
+  SameDraws(const SameDraws&) = delete;
+  SameDraws& operator=(const SameDraws&) = delete;
+  ~SameDraws() { again(); }
+  void again() const { default_generator() = before_; }
+  /// f, drawing the same numbers in each call.
+  template <class F>
+  auto of(const F& f) const {
+    return [this, f](const auto& in) {
+      again();
+      return f(in);
+    };
+  }
+
+ private:
+  Generator before_ = default_generator();
+};
 
 /// Dropout's masks for a batch that is computed in shards.  All shards request masks in the same
 /// order; the first request for a mask draws it for the whole batch, and each shard takes its rows.

@@ -99,18 +99,6 @@ std::shared_ptr<const Value> leaf_value(const Node& node) {
   return leaf != nullptr ? leaf->value : nullptr;
 }
 
-// Sets default_generator() to a state for as long as this lives.
-class GeneratorGuard {
- public:
-  explicit GeneratorGuard(const Generator& to) : now_(std::exchange(default_generator(), to)) {}
-  GeneratorGuard(const GeneratorGuard&) = delete;
-  GeneratorGuard& operator=(const GeneratorGuard&) = delete;
-  ~GeneratorGuard() { default_generator() = now_; }
-
- private:
-  Generator now_;
-};
-
 // The backward formula: calls f again and differentiates the call.
 struct RecomputeFormula {
   Function f;
@@ -154,9 +142,11 @@ struct RecomputeFormula {
 
  private:
   Call call_again() const {
-    std::optional<GeneratorGuard> guard;
-    if (drew_from)
-      guard.emplace(*drew_from);
+    std::optional<detail::SameDraws> after;
+    if (drew_from) {
+      after.emplace();
+      default_generator() = *drew_from;
+    }
     Inputs values;
     for (const Saved& x : inputs)
       values.push_back(x.tensor());

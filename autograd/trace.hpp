@@ -169,13 +169,9 @@ inline std::atomic<bool> profiling{false};
 /// Times its own lifetime, if there is a Profile; costs a load and a branch otherwise.
 class Timed {
  public:
-  explicit Timed(std::string_view name) {
+  explicit Timed(const auto& what) {  ///< a name, or a node: its backward
     if (profiling.load(std::memory_order_relaxed)) [[unlikely]]
-      start(name);
-  }
-  explicit Timed(const Node& node) {  ///< its backward
-    if (profiling.load(std::memory_order_relaxed)) [[unlikely]]
-      start(node);
+      start(what);
   }
   Timed(const Timed&) = delete;
   Timed& operator=(const Timed&) = delete;

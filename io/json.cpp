@@ -159,8 +159,7 @@ const Json* Json::find(std::string_view key) const {
   const auto* const object = as<JsonObject>();
   if (object == nullptr)
     return nullptr;
-  const auto found = std::ranges::find(
-      *object, key, [](const auto& entry) -> auto& { return entry.first; });
+  const auto found = std::ranges::find(*object, key, &JsonObject::value_type::first);
   return found == object->end() ? nullptr : &found->second;
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <utility>
 #include "../autograd/fail.hpp"
@@ -15,11 +16,6 @@ namespace xgrad::io {
 inline constexpr std::uint64_t longest_header = 100'000'000;
 inline constexpr const char* metadata_key = "__metadata__";
 inline constexpr const char* checksum_key = "xgrad_checksum";
-
-struct SafetensorsHeader {
-  std::map<std::string, StoredTensor> tensors;
-  std::map<std::string, std::string> metadata;
-};
 
 /// The layout of a file, which depends on its contents alone: saving the same in any order gives
 /// the same checksum.
@@ -189,51 +185,30 @@ struct Reader {
   }
 };
 
-struct Bytes {
-  const void* data;
-  std::size_t size;
-};
-
+using Bytes = std::span<const std::byte>;
 using Described = std::map<std::string, std::pair<StoredTensor, Bytes>>;
 
 }  // namespace
 
-/// Parses and checks a header, which begins at byte 8 of a file with data_bytes bytes after it.
-/// Throws FileError naming path.
-SafetensorsHeader parse_header(const std::string& path, std::string_view text,
-                               std::uint64_t data_bytes) {
-  const Reader reader{path, length_bytes + text.size(), data_bytes};
-  const Json json = reader.parse(text);
-  SafetensorsHeader header;
-  for (const auto& [name, entry] : *json.as<JsonObject>()) {
-    if (name == metadata_key)
-      header.metadata = reader.metadata(entry);
-    else
-      header.tensors.emplace(name, reader.tensor(name, entry));
-  }
-  reader.check_layout(header.tensors);
-  return header;
-}
-
 /// The layout of these tensors; their offsets are ignored.  Throws ValueError for text that is not
 /// UTF-8.
-Arranged arranged(SafetensorsHeader header) {
+Arranged arranged(std::map<std::string, StoredTensor> tensors,
+                  std::map<std::string, std::string> metadata) {
   Arranged result;
-  for (const auto& [name, stored] : header.tensors)
+  for (const auto& [name, stored] : tensors)
     result.order.push_back(name);
   // Wide values first, so that each begins at a multiple of its width, which readers that map the
   // file into memory need.
-  std::stable_partition(result.order.begin(), result.order.end(), [&](const std::string& name) {
-    return header.tensors.at(name).dtype != "F32";
-  });
+  std::stable_partition(result.order.begin(), result.order.end(),
+                        [&](const std::string& name) { return tensors.at(name).dtype != "F32"; });
   std::uint64_t end = 0;
   for (const std::string& name : result.order) {
-    StoredTensor& stored = header.tensors.at(name);
+    StoredTensor& stored = tensors.at(name);
     stored.offset = std::exchange(end, end + stored.bytes);
   }
-  header.metadata[checksum_key] = std::string(checksum_digits, '0');
-  JsonObject json{{metadata_key, JsonObject(header.metadata.begin(), header.metadata.end())}};
-  for (const auto& [name, stored] : header.tensors) {
+  metadata[checksum_key] = std::string(checksum_digits, '0');
+  JsonObject json{{metadata_key, JsonObject(metadata.begin(), metadata.end())}};
+  for (const auto& [name, stored] : tensors) {
     check<ValueError>(stored.shape.size() <= most_dimensions,
                       "safetensors: '{}' has {} dimensions, and a file holds at most {}", name,
                       stored.shape.size(), most_dimensions);
@@ -252,16 +227,6 @@ Arranged arranged(SafetensorsHeader header) {
   return result;
 }
 
-/// The position of the checksum's digits in a header; npos if it has none.  (In a name or a value,
-/// the key's quotes would be escaped.)
-std::size_t find_checksum(std::string_view text) {
-  const std::string key = fmt::format("\"{}\":\"", checksum_key);
-  const std::size_t at = text.find(key);
-  return at == std::string_view::npos || text.size() - at - key.size() < checksum_digits
-             ? std::string_view::npos
-             : at + key.size();
-}
-
 static_assert(std::endian::native == std::endian::little,
               "the format is little-endian, and values are read and written as they are in memory");
 
@@ -272,8 +237,8 @@ constexpr const char* name_of = std::is_same_v<T, float>    ? "F32"
 
 template <class T>
 static std::pair<StoredTensor, Bytes> describe(const T* data, const Shape& shape) {
-  const std::size_t bytes = numel(shape) * sizeof(T);
-  return {StoredTensor{"", name_of<T>, shape, 0, bytes}, {data, bytes}};
+  const Bytes bytes = std::as_bytes(std::span(data, numel(shape)));
+  return {StoredTensor{"", name_of<T>, shape, 0, bytes.size()}, bytes};
 }
 
 static Described describe(const TensorFile& content) {
@@ -345,13 +310,17 @@ SafetensorsFile::SafetensorsFile(std::string path) : file_(std::move(path)) {
                    counted(file_.size() - sizeof(length), "byte follows", "bytes follow"));
   std::string text(length, ' ');
   file_.read(text.data(), text.size(), sizeof(length));
-  SafetensorsHeader header =
-      parse_header(file_.path(), text, file_.size() - sizeof(length) - length);
-  tensors_ = std::move(header.tensors);
-  metadata_ = std::move(header.metadata);
+  const Reader reader{file_.path(), sizeof(length) + length,
+                      file_.size() - sizeof(length) - length};
+  const Json json = reader.parse(text);
+  for (const auto& [name, entry] : *json.as<JsonObject>()) {
+    if (name == metadata_key)
+      metadata_ = reader.metadata(entry);
+    else
+      tensors_.emplace(name, reader.tensor(name, entry));
+  }
+  reader.check_layout(tensors_);
 }
-
-bool SafetensorsFile::contains(const std::string& name) const { return tensors_.contains(name); }
 
 void SafetensorsFile::take_off(const std::vector<std::string>& prefixes) {
   const auto all_have = [&](std::size_t off, const std::string& prefix) {
@@ -383,15 +352,15 @@ bool SafetensorsFile::verify() const {
   const auto stored = metadata_.find(checksum_key);
   if (stored == metadata_.end())
     return false;
-  SafetensorsHeader header{.tensors = {}, .metadata = metadata_};
+  std::map<std::string, StoredTensor> tensors;
   for (const auto& [name, tensor] : tensors_)
-    header.tensors.emplace(tensor.name, tensor);
-  const Arranged written = arranged(header);
+    tensors.emplace(tensor.name, tensor);
+  const Arranged written = arranged(tensors, metadata_);
   Checksum checksum;
   add_header(checksum, written.header);
   std::vector<char> part(std::size_t{1} << 20);
   for (const std::string& name : written.order) {
-    const StoredTensor& tensor = header.tensors.at(name);
+    const StoredTensor& tensor = tensors.at(name);
     for (std::uint64_t done = 0; done < tensor.bytes; done += part.size()) {
       part.resize(std::min<std::uint64_t>(std::size_t{1} << 20, tensor.bytes - done));
       file_.read(part.data(), part.size(), tensor.offset + done);
@@ -493,10 +462,10 @@ TensorFile load_safetensors(const std::string& path) {
 
 void save_safetensors(const std::string& path, const TensorFile& content) {
   const Described described = describe(content);
-  SafetensorsHeader header{.tensors = {}, .metadata = content.metadata};
+  std::map<std::string, StoredTensor> tensors;
   for (const auto& [name, entry] : described)
-    header.tensors.emplace(name, entry.first);
-  auto [text, order] = arranged(std::move(header));
+    tensors.emplace(name, entry.first);
+  auto [text, order] = arranged(std::move(tensors), content.metadata);
   const std::uint64_t length = text.size();
   check<ValueError>(length <= longest_header,
                     "save_safetensors: {}: the header would have {} bytes, and at most {} are "
@@ -506,16 +475,18 @@ void save_safetensors(const std::string& path, const TensorFile& content) {
   Checksum checksum;
   add_header(checksum, text);
   for (const std::string& name : order) {
-    const Bytes& bytes = described.at(name).second;
-    checksum.add(bytes.data, bytes.size);
+    const Bytes bytes = described.at(name).second;
+    checksum.add(bytes.data(), bytes.size());
   }
-  text.replace(find_checksum(text), checksum_digits, checksum.digits());
+  // (In a name or a value, the key's quotes would be escaped.)
+  const std::string key = fmt::format("\"{}\":\"", checksum_key);
+  text.replace(text.find(key) + key.size(), checksum_digits, checksum.digits());
 
   AtomicFile file(path);
   file.write(&length, sizeof(length));
   file.write(text);
   for (const std::string& name : order)
-    file.write(described.at(name).second.data, described.at(name).second.size);
+    file.write(described.at(name).second.data(), described.at(name).second.size());
   file.commit();
 }
 

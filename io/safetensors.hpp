@@ -44,7 +44,7 @@ class SafetensorsFile {
   const std::string& path() const { return file_.path(); }
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  bool contains(const std::string& name) const;
+  bool contains(const std::string& name) const { return tensors_.contains(name); }
   /// Removes prefixes that all names share, such as DataParallel's "module.", until none of these
   /// is left.
   void take_off(const std::vector<std::string>& prefixes);

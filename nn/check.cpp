@@ -105,8 +105,10 @@ auto hinting(const F& f, DType dtype = DType::float64) {
   try {
     return f();
   } catch (const DTypeError& error) {
-    fail<DTypeError>("{}; everything that visit names is {}: {}", error.what(), to_string(dtype),
-                     not_converted);
+    fail<DTypeError>(
+        "{}; everything that visit names is {}: does it name every Tensor?  Pass one that the "
+        "function holds as an input: {{x, s}}",
+        error.what(), to_string(dtype));
   }
 }
 

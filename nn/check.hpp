@@ -34,9 +34,6 @@ GradientExplanation explain_gradient(const Members& members, const TensorFunctio
                                      const std::vector<Tensor>& inputs,
                                      const ExplainOptions& options);
 [[noreturn]] void wrong_count(std::size_t given);
-/// Why a Tensor may have another dtype than the layer.
-inline constexpr const char* not_converted =
-    "does it name every Tensor?  Pass one that the function holds as an input: {x, s}";
 
 template <class F, class... Xs>
 concept CalledWith =
@@ -81,32 +78,24 @@ LayerReport check_layer(const Members& members, const OfInputs& f,
 
 }  // namespace detail
 
-/// xgrad::gradcheck() of layer(inputs...), one to three Tensors, by the inputs, whether or not they
-/// require a gradient, and by every parameter that is not frozen; the report has the parameters'
-/// names.  Fails if the output depends on a Tensor that requires a gradient and that visit does not
-/// name: an optimizer would never see it.  DTypeError unless inputs, parameters and buffers are
-/// float64.
-template <detail::MeantAsLayer M>
-GradcheckReport gradcheck(const M& model, const std::vector<Tensor>& inputs,
-                          const GradcheckOptions& options = {}) {
-  return detail::gradcheck(detail::LayerCheck::gradcheck, detail::members(model),
-                           detail::call_of(model, inputs.size()), inputs, options);
-}
-/// The same for f, which computes from the inputs and calls the layer in its own way: with tokens,
-/// options, or several results.
+/// xgrad::gradcheck() of f, which computes from the inputs and calls the layer in its own way: with
+/// tokens, options, or several results.  Checks the gradient by the inputs, whether or not they
+/// require one, and by every parameter that is not frozen; the report has the parameters' names.
+/// Fails if the output depends on a Tensor that requires a gradient and that visit does not name:
+/// an optimizer would never see it.  DTypeError unless inputs, parameters and buffers are float64.
 template <class M>
 GradcheckReport gradcheck(const M& model, const TensorFunction& f,
                           const std::vector<Tensor>& inputs, const GradcheckOptions& options = {}) {
   return detail::gradcheck(detail::LayerCheck::gradcheck, detail::members(model), f, inputs,
                            options);
 }
-/// xgrad::gradgradcheck() by inputs and parameters.
+/// The same of layer(inputs...), one to three Tensors.
 template <detail::MeantAsLayer M>
-GradcheckReport gradgradcheck(const M& model, const std::vector<Tensor>& inputs,
-                              const GradcheckOptions& options = {}) {
-  return detail::gradcheck(detail::LayerCheck::gradgradcheck, detail::members(model),
-                           detail::call_of(model, inputs.size()), inputs, options);
+GradcheckReport gradcheck(const M& model, const std::vector<Tensor>& inputs,
+                          const GradcheckOptions& options = {}) {
+  return nn::gradcheck(model, detail::call_of(model, inputs.size()), inputs, options);
 }
+/// xgrad::gradgradcheck() by inputs and parameters.
 template <class M>
 GradcheckReport gradgradcheck(const M& model, const TensorFunction& f,
                               const std::vector<Tensor>& inputs,
@@ -114,31 +103,34 @@ GradcheckReport gradgradcheck(const M& model, const TensorFunction& f,
   return detail::gradcheck(detail::LayerCheck::gradgradcheck, detail::members(model), f, inputs,
                            options);
 }
-/// xgrad::eps_sweep() by inputs and parameters.
 template <detail::MeantAsLayer M>
-EpsSweep eps_sweep(const M& model, const std::vector<Tensor>& inputs,
-                   const GradcheckOptions& options = {}) {
-  return detail::eps_sweep(detail::members(model), detail::call_of(model, inputs.size()), inputs,
-                           options);
+GradcheckReport gradgradcheck(const M& model, const std::vector<Tensor>& inputs,
+                              const GradcheckOptions& options = {}) {
+  return nn::gradgradcheck(model, detail::call_of(model, inputs.size()), inputs, options);
 }
+/// xgrad::eps_sweep() by inputs and parameters.
 template <class M>
 EpsSweep eps_sweep(const M& model, const TensorFunction& f, const std::vector<Tensor>& inputs,
                    const GradcheckOptions& options = {}) {
   return detail::eps_sweep(detail::members(model), f, inputs, options);
 }
+template <detail::MeantAsLayer M>
+EpsSweep eps_sweep(const M& model, const std::vector<Tensor>& inputs,
+                   const GradcheckOptions& options = {}) {
+  return nn::eps_sweep(model, detail::call_of(model, inputs.size()), inputs, options);
+}
 
 /// xgrad::explain_gradient() by inputs and parameters, which the message calls by their names.
-template <detail::MeantAsLayer M>
-GradientExplanation explain_gradient(const M& model, const std::vector<Tensor>& inputs,
-                                     const ExplainOptions& options = {}) {
-  return detail::explain_gradient(detail::members(model), detail::call_of(model, inputs.size()),
-                                  inputs, options);
-}
 template <class M>
 GradientExplanation explain_gradient(const M& model, const TensorFunction& f,
                                      const std::vector<Tensor>& inputs,
                                      const ExplainOptions& options = {}) {
   return detail::explain_gradient(detail::members(model), f, inputs, options);
+}
+template <detail::MeantAsLayer M>
+GradientExplanation explain_gradient(const M& model, const std::vector<Tensor>& inputs,
+                                     const ExplainOptions& options = {}) {
+  return nn::explain_gradient(model, detail::call_of(model, inputs.size()), inputs, options);
 }
 
 }  // namespace xgrad::nn

@@ -26,9 +26,6 @@ static std::string tied_target(const std::vector<Alias>& aliases, const std::str
 std::string name_below(const std::string& layer, std::string_view name) {
   return layer.empty() ? std::string(name) : fmt::format("{}.{}", layer, name);
 }
-std::string name_below(const std::string& layer, std::size_t index) {
-  return name_below(layer, std::to_string(index));
-}
 
 // ---- what visit names ----
 
@@ -47,10 +44,6 @@ void Collector::linear(const std::string& name, Linear& layer) {
 void Collector::tie(const std::string& layer, std::string_view name, Tie tie) {
   found_.aliases.push_back({name_below(layer, name), name_below(layer, tie.target), layer});
 }
-void Collector::name(const std::string& name) { found_.names.push_back(name); }
-void Collector::absent(const std::string& name) { found_.absent.push_back(name); }
-void Collector::sequence(const std::string& name) { found_.sequences.push_back(name); }
-void Collector::flag(bool& training) { found_.training.push_back(&training); }
 void Collector::tensor(const std::string& name, const Tensor& x, Tensor* place, bool is_buffer) {
   if (x.defined())
     found_.tensors.push_back({name, x, place, layer_, is_buffer});

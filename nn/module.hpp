@@ -162,7 +162,6 @@ inline constexpr bool never = false;
 
 /// "h" and "0" give "h.0"; "" and "h" give "h".
 std::string name_below(const std::string& layer, std::string_view name);
-std::string name_below(const std::string& layer, std::size_t index);
 
 class Collector {
  public:
@@ -193,10 +192,6 @@ class Collector {
   std::size_t enter(const std::string& name, std::string_view type);  // gives the layer around it
   void linear(const std::string& name, Linear& layer);
   void tie(const std::string& layer, std::string_view name, Tie tie);
-  void name(const std::string& name);
-  void absent(const std::string& name);
-  void sequence(const std::string& name);
-  void flag(bool& training);
   void tensor(const std::string& name, const Tensor& x, Tensor* place, bool is_buffer);
   void weight(const std::string& name, Tensor& tensor, Bfloat16Matrix& bfloat16);
 
@@ -218,7 +213,7 @@ void Collector::layer(const std::string& name, M& model) {
 
 template <class T>
 void Collector::named_member(const std::string& owner, const std::string& full, T& x) {
-  name(full);
+  found_.names.push_back(full);
   member(owner, full, x);
 }
 
@@ -235,18 +230,18 @@ void Collector::member(const std::string& owner, const std::string& name, T& x) 
     tensor(name, x.tensor, nullptr, true);
   } else if constexpr (std::same_as<M, bool>) {
     if constexpr (!std::is_const_v<T>)
-      flag(x);
+      found_.training.push_back(&x);
   } else if constexpr (HasVisit<M>) {
     layer(name, x);
   } else if constexpr (requires { x.tensor, x.bfloat16; }) {
     weight(name, x.tensor, x.bfloat16);
   } else if constexpr (requires { x.collect(*this, name); }) {
-    sequence(owner);
+    found_.sequences.push_back(owner);
     x.collect(*this, name);  // a layer of erased type: see Sequential
   } else if constexpr (requires { std::begin(x); }) {
     std::size_t i = 0;
     for (auto& element : x)
-      named_member(owner, name_below(name, i++), element);
+      named_member(owner, name_below(name, std::to_string(i++)), element);
   } else if constexpr (requires {
                          x.has_value();
                          *x;
@@ -254,7 +249,7 @@ void Collector::member(const std::string& owner, const std::string& name, T& x) 
     if (x.has_value())
       member(owner, name, *x);
     else
-      absent(name);
+      found_.absent.push_back(name);
   } else {
     static_assert(never<T>,
                   "visit names a member that is neither a Tensor, a layer (a struct with a "

@@ -57,11 +57,6 @@ void Optimizer::check_range(const Option& option, double value) const {
                                                    : "");
 }
 
-// The virtual overload gives mutable access; this one only reads.
-std::vector<Option> Optimizer::options(std::size_t group) const {
-  return const_cast<Optimizer*>(this)->options(group);
-}
-
 // ---- steps ----
 
 void Optimizer::zero_grad() {

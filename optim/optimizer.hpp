@@ -95,7 +95,7 @@ class Optimizer {
     std::vector<Tensor> state = {};  // empty before the first step
   };
   // The options of a group, as OptimizerOf has them.
-  virtual std::vector<Option> options(std::size_t group) = 0;
+  virtual std::vector<Option> options(std::size_t group) const = 0;
   virtual std::vector<std::string> state_names(std::size_t group, const Tensor& param) const = 0;
   virtual bool state_fits(std::size_t group, const std::string& name, const Tensor& state,
                           const Tensor& param) const = 0;
@@ -103,7 +103,6 @@ class Optimizer {
   virtual void check_options(std::size_t group, const std::vector<Tensor>& params) const = 0;
   virtual ElementUpdate update(std::size_t group, const Parameter& p) const = 0;
 
-  std::vector<Option> options(std::size_t group) const;
   Option learning_rate_of(std::size_t group) const;
   void check_group(std::size_t group, const std::vector<Tensor>& params) const;
   void check_range(const Option& option, double value) const;
@@ -135,7 +134,9 @@ class OptimizerOf : public Optimizer {
   explicit OptimizerOf(const std::vector<ParamGroup<O>>& groups);
 
  private:
-  std::vector<Option> options(std::size_t group) override { return options_[group].options(); }
+  std::vector<Option> options(std::size_t group) const override {
+    return const_cast<O&>(options_[group]).options();  // these can be set
+  }
   std::vector<std::string> state_names(std::size_t group,
                                        [[maybe_unused]] const Tensor& param) const override {
     if constexpr (requires { options_[group].state_names(param); })

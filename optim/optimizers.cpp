@@ -49,14 +49,23 @@ ElementUpdate SGDOptions::update(const Parameter& p) const {
   return element_update(formula, p.value, p.state[0], p.gradient);
 }
 
-// Adam's and AdamW's update: p *= keep, and g += decay * p.
-template <class O>
-static ElementUpdate adam(const O& o, const Parameter& p, double keep, double decay) {
-  const double t = static_cast<double>(p.step), beta1 = o.betas.first, beta2 = o.betas.second,
-               rest1 = 1 - beta1, rest2 = 1 - beta2, eps = o.eps,
-               step_size = o.lr / (1 - std::pow(beta1, t)),
+template <bool decoupled>
+std::vector<Option> AdamOptionsOf<decoupled>::options() {
+  return {{"lr", &lr},
+          {"betas.0", &betas.first, 0, 1},
+          {"betas.1", &betas.second, 0, 1},
+          {"eps", &eps},
+          {"weight_decay", &weight_decay}};
+}
+
+// p *= keep, and g += decay * p.
+template <bool decoupled>
+ElementUpdate AdamOptionsOf<decoupled>::update(const Parameter& p) const {
+  const double keep = decoupled ? 1 - lr * weight_decay : 1, decay = decoupled ? 0 : weight_decay;
+  const double t = static_cast<double>(p.step), beta1 = betas.first, beta2 = betas.second,
+               rest1 = 1 - beta1, rest2 = 1 - beta2, step_size = lr / (1 - std::pow(beta1, t)),
                correction = std::sqrt(1 - std::pow(beta2, t));
-  const auto formula = [=](auto x, auto m, auto v, auto g) {
+  const auto formula = [=, eps = eps](auto x, auto m, auto v, auto g) {
     x = x * c(x, keep);
     g = g + c(g, decay) * x;
     m = m * c(m, beta1) + c(m, rest1) * g;
@@ -67,24 +76,8 @@ static ElementUpdate adam(const O& o, const Parameter& p, double keep, double de
   return element_update(formula, p.value, p.state[0], p.state[1], p.gradient);
 }
 
-template <class O>
-static std::vector<Option> adam_options(O& o) {
-  return {{"lr", &o.lr},
-          {"betas.0", &o.betas.first, 0, 1},
-          {"betas.1", &o.betas.second, 0, 1},
-          {"eps", &o.eps},
-          {"weight_decay", &o.weight_decay}};
-}
-
-std::vector<Option> AdamOptions::options() { return adam_options(*this); }
-std::vector<Option> AdamWOptions::options() { return adam_options(*this); }
-
-ElementUpdate AdamOptions::update(const Parameter& p) const {
-  return adam(*this, p, 1, weight_decay);
-}
-ElementUpdate AdamWOptions::update(const Parameter& p) const {
-  return adam(*this, p, 1 - lr * weight_decay, 0);
-}
+template struct AdamOptionsOf<false>;
+template struct AdamOptionsOf<true>;
 
 std::vector<ParamGroup<AdamWOptions>> decay_matrices(const std::vector<Tensor>& params,
                                                      const AdamWOptions& options) {

@@ -30,17 +30,21 @@ struct SGDOptions {
 ///   p -= lr * (nesterov ? g + momentum * b : b), or p -= lr * g without momentum.
 using SGD = OptimizerOf<SGDOptions>;
 
-struct AdamOptions {
+template <bool decoupled>
+struct AdamOptionsOf {
   double lr = 1e-3;
   std::pair<double, double> betas = {0.9, 0.999};
   double eps = 1e-8;
-  double weight_decay = 0;  ///< added to the gradient
+  /// Added to the gradient; if decoupled, it shrinks the parameter.
+  double weight_decay = decoupled ? 0.01 : 0;
 
-  static constexpr const char* name = "Adam";
+  static constexpr const char* name = decoupled ? "AdamW" : "Adam";
   std::vector<Option> options();
   std::vector<std::string> state_names() const { return {"step", "exp_avg", "exp_avg_sq"}; }
   ElementUpdate update(const Parameter& p) const;
 };
+using AdamOptions = AdamOptionsOf<false>;
+using AdamWOptions = AdamOptionsOf<true>;
 /// Adam, as torch.optim.Adam.  With g the gradient plus weight_decay * p, in step t = 1, 2, ...:
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 ///   p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
@@ -48,17 +52,6 @@ struct AdamOptions {
 /// 2015.
 using Adam = OptimizerOf<AdamOptions>;
 
-struct AdamWOptions {
-  double lr = 1e-3;
-  std::pair<double, double> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0.01;  ///< shrinks the parameter
-
-  static constexpr const char* name = "AdamW";
-  std::vector<Option> options();
-  std::vector<std::string> state_names() const { return {"step", "exp_avg", "exp_avg_sq"}; }
-  ElementUpdate update(const Parameter& p) const;
-};
 /// AdamW, as torch.optim.AdamW: p *= 1 - lr * weight_decay, then Adam's step without decay.
 /// Loshchilov and Hutter, 2019.
 using AdamW = OptimizerOf<AdamWOptions>;

@@ -81,17 +81,15 @@ std::optional<std::vector<ShardResult>> detail::run_shards(std::size_t rows, std
     else
       for (std::size_t i = 0; i < n; ++i)
         run_shard(i);
+    if (std::ranges::adjacent_find(results, std::not_equal_to(), &ShardResult::masks) !=
+        results.end())
+      throw xgrad::detail::DrawRefused();
   } catch (const xgrad::detail::DrawRefused&) {
     masks.undo();
     return std::nullopt;
   } catch (...) {
     masks.undo();
     throw;
-  }
-  if (std::ranges::adjacent_find(results, std::not_equal_to(), &ShardResult::masks) !=
-      results.end()) {
-    masks.undo();
-    return std::nullopt;
   }
   return results;
 }

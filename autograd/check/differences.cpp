@@ -195,12 +195,8 @@ Judgement Differences::judge(Weights weights, double analytic, const Tolerance& 
 // By the step of eps alone: unchecked if that does not agree.
 Judgement Differences::first(Weights weights, double analytic) {
   Judgement result{.verdict = Verdict::unchecked, .reason = GradcheckReason::unknown};
-  if (!std::isfinite(line_.x)) {  // it cannot be moved
-    result.reason = GradcheckReason::not_finite;
-    if (analytic == 0)
-      result = {.numeric = 0};
-    return result;
-  }
+  if (!std::isfinite(line_.x))  // it cannot be moved
+    return analytic == 0 ? Judgement{.numeric = 0} : no_slope;
   if (line_.order == 2)
     return result;
   if (!first_)
@@ -208,7 +204,7 @@ Judgement Differences::first(Weights weights, double analytic) {
   const Slope s = slope(*first_, weights);
   result.numeric = s.central;
   if (!s.finite)
-    return {Verdict::unchecked, GradcheckReason::not_finite};
+    return no_slope;
   const bool moved = std::abs(first_->up + first_->down - 2 * first_->h) <= 0.2 * first_->h;
   if (moved && !s.one_sided && agrees(analytic, s) && s.error <= tolerance(s.central))
     return {.numeric = s.central};
@@ -217,7 +213,6 @@ Judgement Differences::first(Weights weights, double analytic) {
 
 // Compares steps, the largest first, until neighbours agree with the analytic derivative.
 Judgement Differences::refined(Weights weights, double analytic) {
-  Judgement result;
   std::vector<Slope> slopes;
   bool smooth = false;  // a slope was seen that is equal on both sides and not the analytic one
   bool moved = false;   // larger steps changed the value: smaller ones are rounding
@@ -237,18 +232,11 @@ Judgement Differences::refined(Weights weights, double analytic) {
                         std::abs(s.right - s.left) <= 0.1 * std::abs(s.central));
     // (Steps smaller than the rounding of cancelling terms give 0.)
     const bool unseen = smooth && s.central == 0;
-    if (agrees(analytic, s) && steady && !unseen && !bends_within(s, weights)) {
-      result.numeric = s.central;
-      return result;
-    }
+    if (agrees(analytic, s) && steady && !unseen && !bends_within(s, weights))
+      return {.numeric = s.central};
   }
-  result.verdict = Verdict::unchecked;
-  result.numeric = std::numeric_limits<double>::quiet_NaN();
-  if (slopes.size() < 4) {
-    result.reason =
-        slopes.empty() && !sizes_.empty() ? GradcheckReason::not_finite : GradcheckReason::rounding;
-    return result;
-  }
+  if (slopes.size() < 4)
+    return slopes.empty() && !sizes_.empty() ? no_slope : no_digit;
   // The plateau: steps whose neighbours differ least.
   const auto spread = [&](std::size_t k) {
     double most = slopes[k].error;
@@ -290,11 +278,9 @@ Judgement Differences::refined(Weights weights, double analytic) {
                          ? std::abs(analytic - numeric) > 3 * least + tolerance(numeric)
                          : least <= 0.1 * std::abs(numeric) + tolerance_.atol;
   if (!known) {
-    result.reason = (last > first && std::isfinite(least) && !rises(slopes.size() - 3)) ||
-                            least <= 2 * slopes[best].error
-                        ? GradcheckReason::rounding
-                        : GradcheckReason::truncation;
-    return result;
+    const bool rounds = (last > first && std::isfinite(least) && !rises(slopes.size() - 3)) ||
+                        least <= 2 * slopes[best].error;
+    return rounds ? no_digit : Judgement{Verdict::unchecked, GradcheckReason::truncation};
   }
   // Within the smallest step it would change by more than its range.  Either the function is
   // steep, as sin(1e16), where the last digit may be a period, or its range is the rounding of a
@@ -304,10 +290,8 @@ Judgement Differences::refined(Weights weights, double analytic) {
   const double range = std::ranges::max(slopes, {}, &Slope::change).change;
   const bool steep = range > 0 && 100 * std::abs(analytic) * smallest.h > range &&
                      100 * smallest.error * smallest.h > range;
-  if (range > 1e150 || (steep && !tolerance_.finds_steep_ops && !lost(1e-4 * range, weights))) {
-    result.reason = GradcheckReason::rounding;
-    return result;
-  }
+  if (range > 1e150 || (steep && !tolerance_.finds_steep_ops && !lost(1e-4 * range, weights)))
+    return no_digit;
   if (!std::isfinite(analytic)) {
     const auto& [left, right] = std::pair(slopes[best].left, slopes[best].right);
     const bool cusp = std::abs(right - left) >
@@ -324,10 +308,8 @@ Judgement Differences::refined(Weights weights, double analytic) {
     if (std::abs(s.central - numeric) <= 0.1 * apart)
       largest = std::max(largest, s.h);
   const bool rounded = lost(apart * largest, weights);
-  if (rounded && range == 0) {  // flat, and too small a change would be lost
-    result.reason = GradcheckReason::rounding;
-    return result;
-  }
+  if (rounded && range == 0)  // flat, and too small a change would be lost
+    return no_digit;
   if (const auto found = kinks_nearby(weights, h, analytic, numeric))
     return *found;
   // (If the change is far smaller still, the numbers themselves are far smaller than 1.)

@@ -329,13 +329,6 @@ Tensor like(const Tensor& x, Doubles values) {
   return Tensor(std::vector<float>(values.begin(), values.end()), Dims(x.shape()));
 }
 
-std::vector<Shape> shapes_of(const std::vector<Tensor>& xs) {
-  std::vector<Shape> shapes;
-  for (const Tensor& x : xs)
-    shapes.push_back(x.shape());
-  return shapes;
-}
-
 // ---- functions of Tensors ----
 
 Moved::Moved(const std::vector<CheckedLeaf>& leaves, Point values) {

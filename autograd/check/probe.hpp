@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 #include "../engine.hpp"
+#include "../ops/index.hpp"
 #include "../random.hpp"
 #include "describe.hpp"
 #include "differences.hpp"
@@ -237,7 +238,6 @@ CheckedFunction checked_function(const char* caller, const TensorFunction& f,
 /// cotangents, which are appended to the inputs and to the names in the options.
 CheckedFunction gradient_of(const CheckedFunction& f, std::vector<Tensor>& inputs,
                             GradcheckOptions& options);
-std::vector<Shape> shapes_of(const std::vector<Tensor>& xs);
 
 /// The direction in which x really moves from x - h u to x + h u: u with rounding errors.
 Doubles really_moved(const Tensor& x, const Doubles& u, double h);

@@ -1,34 +1,13 @@
 #pragma once
-// Repeated calls of a checked function: with the same random numbers, on the same inputs.
+// Repeated calls of a checked function: with the same random numbers (detail::SameDraws), on the
+// same inputs.
 
 #include <string>
 #include <vector>
 #include "../random.hpp"
 #include "../tensor.hpp"
-#include "tensor_function.hpp"
 
 namespace xgrad::detail {
-
-/// Saves default_generator() so that calls of a function can draw the same numbers again; the
-/// destructor restores it.
-class SameDraws {
- public:
-  SameDraws() = default;
-  SameDraws(const SameDraws&) = delete;
-  SameDraws& operator=(const SameDraws&) = delete;
-  ~SameDraws() { again(); }
-  void again() const { default_generator() = before_; }
-  /// f, drawing the same numbers in each call.
-  TensorFunction of(const TensorFunction& f) const {
-    return [this, f](const std::vector<Tensor>& in) {
-      again();
-      return f(in);
-    };
-  }
-
- private:
-  Generator before_ = default_generator();
-};
 
 /// Saves values to detect whether a function changes its inputs; the destructor restores them.
 class Snapshot {

@@ -205,14 +205,12 @@ Tensor to(const Tensor& x, DType dtype) {
   return record(
       "to", {x},
       [dtype]<class From>(std::span<const Tensor> in) {
-        const auto converted = [&]<class To>() {
+        return dispatch(dtype, [&]<class To>() {
           auto y = empty_array<To>(in[0].shape());
           std::transform(in[0].data<From>(), in[0].data<From>() + y.size(), y.data(),
                          [](From v) { return static_cast<To>(v); });
           return Tensor(std::move(y));
-        };
-        return dtype == DType::float32 ? converted.template operator()<float>()
-                                       : converted.template operator()<double>();
+        });
       },
       [before = x.dtype()](Context& ctx) { ctx.add(0, to(ctx.gradient(), before)); });
 }

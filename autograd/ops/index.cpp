@@ -126,14 +126,12 @@ Tensor embedding(const Indices& indices, const Tensor& weight, OptionalDim paddi
   check_range("embedding", indices, rows);
   return record(
       "embedding", {weight},
-      [indices]<class T>(std::span<const Tensor> in) {
-        const Shape& from = in[0].shape();
+      [indices, rows, width]<class T>(std::span<const Tensor> in) {
         Shape shape = indices.shape();
-        shape.push_back(from[1]);
+        shape.push_back(width);
         auto y = empty_array<T>(shape);
-        kernels::index_select(
-            {1, static_cast<std::size_t>(from[0]), static_cast<std::size_t>(from[1])},
-            in[0].data<T>(), indices.data(), indices.numel(), y.data());
+        kernels::index_select({1, rows, width}, in[0].data<T>(), indices.data(), indices.numel(),
+                              y.data());
         return y;
       },
       [indices, rows, width](Context& ctx) {

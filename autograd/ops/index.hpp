@@ -26,6 +26,14 @@ Shape selected_shape(const char* op, const Shape& x, std::size_t dim, const Indi
 void check_fits(const char* op, const Indices& index, const char* name, const Shape& tensor,
                 std::optional<std::size_t> dim);
 
+template <class X>
+std::vector<Shape> shapes_of(const std::vector<X>& xs) {
+  std::vector<Shape> shapes;
+  for (const X& x : xs)
+    shapes.push_back(x.shape());
+  return shapes;
+}
+
 /// A copy of in[0] that `change(y, src)` has written to; src is the data of in[1].
 template <class T, class F>
 Array<T> changed_copy(std::span<const Tensor> in, const F& change) {

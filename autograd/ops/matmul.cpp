@@ -538,17 +538,17 @@ Tensor dot(const Tensor& a, const Tensor& b) {
       {});
 }
 
-static void check_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (weight.dim() != 2)
-    fail<ShapeError>("linear: weight {} is not (out, in) or (in,)", to_string(weight.shape()));
+static void check_linear(const Tensor& x, const Shape& weight, const Tensor& bias) {
+  if (weight.size() != 2)
+    fail<ShapeError>("linear: weight {} is not (out, in) or (in,)", to_string(weight));
   if (x.dim() == 0)
-    fail<ShapeError>("linear: x is 0-d; it needs a last dimension of size {}", weight.size(1));
-  if (x.size(-1) != weight.size(1))
+    fail<ShapeError>("linear: x is 0-d; it needs a last dimension of size {}", weight[1]);
+  if (x.size(-1) != weight[1])
     fail<ShapeError>("linear: x {} has last dimension {} but weight {} expects {}",
-                     to_string(x.shape()), x.size(-1), to_string(weight.shape()), weight.size(1));
-  if (bias.defined() && bias.shape() != Shape{weight.size(0)})
+                     to_string(x.shape()), x.size(-1), to_string(weight), weight[1]);
+  if (bias.defined() && bias.shape() != Shape{weight[0]})
     fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
-                     to_string(bias.shape()), to_string(weight.shape()), weight.size(0));
+                     to_string(bias.shape()), to_string(weight), weight[0]);
 }
 
 XGRAD_RULE(linear, "a bᵀ + c (x Wᵀ + bias)", {"g b", "gᵀ a", "Σ g over rows"},
@@ -562,7 +562,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const Tensor row = bias.defined() ? reshape(bias, {1}) : bias;
     return squeeze(linear(x, unsqueeze(weight, 0), row), {-1});
   }
-  check_linear(x, weight, bias);
+  check_linear(x, weight.shape(), bias);
   return detail::product("linear", x, false, weight, true, bias);
 }
 
@@ -594,12 +594,7 @@ bool Bfloat16Matrix::put(std::size_t row, std::size_t column, const Tensor& x) {
 }
 
 Tensor Bfloat16Matrix::linear(const Tensor& x, const Tensor& bias) const {
-  if (x.dim() == 0 || std::cmp_not_equal(x.size(-1), shape_[1]))
-    fail<ShapeError>("linear: x {} does not fit weight {}: its last dimension must be {}",
-                     to_string(x.shape()), to_string(shape_), shape_[1]);
-  if (bias.defined() && bias.shape() != Shape{shape_[0]})
-    fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
-                     to_string(bias.shape()), to_string(shape_), shape_[0]);
+  check_linear(x, shape_, bias);
   const std::array inputs{x, bias};
   for (const Tensor& in : inputs)
     check<DTypeError>(!in.defined() || in.dtype() == DType::float32,

@@ -238,7 +238,8 @@ static Tensor product_of_others(const Tensor& x, const Tensor& y_kept, std::int6
   return to(others * Tensor(std::move(powers.first)) * Tensor(std::move(powers.second)), x.dtype());
 }
 
-static Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
+Tensor prod(const Tensor& x) { return prod(x.dim() == 1 ? x : reshape(x, {-1}), 0, false); }
+Tensor prod(const Tensor& x, Dim dim, bool keepdim) {
   const Reduced reduced(x.shape(), dim, "prod");
   return record(
       "prod", {x},
@@ -256,9 +257,6 @@ static Tensor prod_over(const Tensor& x, std::int64_t dim, bool keepdim) {
       {.saves_output = true});
 }
 
-Tensor prod(const Tensor& x) { return prod_over(x.dim() == 1 ? x : reshape(x, {-1}), 0, false); }
-
-Tensor prod(const Tensor& x, Dim dim, bool keepdim) { return prod_over(x, dim, keepdim); }
 Tensor prod(const Tensor& x, DType dtype) { return prod(to(x, dtype)); }
 Tensor prod(const Tensor& x, Dim dim, bool keepdim, DType dtype) {
   return prod(to(x, dtype), dim, keepdim);

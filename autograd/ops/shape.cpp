@@ -24,26 +24,22 @@ static std::string list(const Dims& sizes) { return fmt::format("({})", fmt::joi
 namespace detail {
 // The shape with these sizes, of which one may be -1, of n elements of `whole()`.
 template <class F>
-static Shape infer_shape(const char* op, std::size_t n, Dims sizes, const F& whole) {
-  const auto inferred = std::ranges::find(sizes, -1);
-  if (inferred != sizes.end()) {
+static Shape infer_shape(const char* op, std::size_t n, const Dims& sizes, const F& whole) {
+  Dims all = sizes;
+  if (const auto inferred = std::ranges::find(all, -1); inferred != all.end()) {
     *inferred = 1;
-    if (std::ranges::count(sizes, -1) > 0) {
-      *inferred = -1;
+    if (std::ranges::count(all, -1) > 0)
       fail<ShapeError>("{}: sizes {} have more than one -1", op, list(sizes));
-    }
-    const std::size_t known = numel(to_shape(sizes, op));
-    if (known == 0 || n % known != 0) {
-      *inferred = -1;
-      if (known == 0 && n == 0)
-        fail<ShapeError>("{}: {} has no elements, so the -1 in sizes {} could be any number", op,
-                         whole(), list(sizes));
+    const std::size_t known = numel(to_shape(all, op));
+    if (known == 0 && n == 0)
+      fail<ShapeError>("{}: {} has no elements, so the -1 in sizes {} could be any number", op,
+                       whole(), list(sizes));
+    if (known == 0 || n % known != 0)
       fail<ShapeError>("{}: sizes {} do not divide the {} of {}", op, list(sizes),
                        counted(n, "element", "elements"), whole());
-    }
     *inferred = static_cast<std::int64_t>(n / known);
   }
-  Shape shape = to_shape(sizes, op);
+  Shape shape = to_shape(all, op);
   if (std::cmp_not_equal(numel(shape), n))
     fail<ShapeError>("{}: {} has {} but sizes {} make {}", op, whole(),
                      counted(n, "element", "elements"), list(sizes), numel(shape));

@@ -25,22 +25,13 @@ void Selection::slice(std::size_t d, std::size_t start, std::size_t length, std:
 }
 
 void Selection::drop(std::size_t d) {
-  const auto remove = [d](auto& list) {
-    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(d),
-                list.begin() + static_cast<std::ptrdiff_t>(d) + 1, list.end());
-    list.resize(list.size() - 1);
-  };
-  remove(shape);
-  remove(strides);
+  shape.erase(shape.begin() + d);
+  strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(d));
 }
 
 void Selection::insert(std::size_t d) {
-  const auto add = [d](auto& list, auto value) {
-    list.push_back(value);
-    std::rotate(list.begin() + static_cast<std::ptrdiff_t>(d), list.end() - 1, list.end());
-  };
-  add(shape, std::size_t{1});
-  add(strides, std::ptrdiff_t{0});
+  shape.insert(shape.begin() + d, 1);
+  strides.insert(strides.begin() + static_cast<std::ptrdiff_t>(d), 0);
 }
 
 void Selection::permute(const std::vector<std::size_t>& dims) {
@@ -184,6 +175,7 @@ namespace xgrad {
 
 using detail::as_strided;
 using detail::Selection;
+using detail::shapes_of;
 
 // ---- parts ----
 
@@ -339,14 +331,6 @@ void check_can_join(const char* op, const std::vector<Tensor>& xs) {
     if (xs[i].dtype() != xs[0].dtype())
       fail<DTypeError>("{}: Tensor 0 is {} and Tensor {} is {}; convert one with to()", op,
                        to_string(xs[0].dtype()), i, to_string(xs[i].dtype()));
-}
-
-template <class X>
-std::vector<Shape> shapes_of(const std::vector<X>& xs) {
-  std::vector<Shape> shapes;
-  for (const X& x : xs)
-    shapes.push_back(x.shape());
-  return shapes;
 }
 
 // The offsets of the joined parts along dimension d.
