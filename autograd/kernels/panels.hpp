@@ -34,7 +34,9 @@ struct Panels {
   static constexpr std::size_t size(std::size_t k, std::size_t n) {
     return (n + width - 1) / width * width * k;
   }
-  Panels rows(Range r) const { return {data + r.begin * width, r.end - r.begin, n, stride}; }
+  Panels rows(Range r) const {  // (data may be null if n is 0)
+    return {data + (n == 0 ? 0 : r.begin * width), r.end - r.begin, n, stride};
+  }
   /// From a multiple of `width` on.
   Panels columns(Range r) const { return {data + r.begin * stride, k, r.end - r.begin, stride}; }
 };
