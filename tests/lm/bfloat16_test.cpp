@@ -146,8 +146,9 @@ TEST_CASE("bfloat16: products are those of the rounded weights", "[bfloat16]") {
   CHECK(matrix.linear(ones({2, 0, 35}), {}).shape() == Shape{2, 0, 6});
   CHECK(same_bits(matrix_of(zeros({3, 0})).linear(zeros({2, 0}), ones(3)), ones({2, 3})));
   CHECK(matrix_of(zeros({0, 3})).linear(zeros({2, 3}), {}).shape() == Shape{2, 0});
-  CHECK_THROWS_WITH(matrix.linear(ones({2, 34}), {}), ContainsSubstring("(2, 34) does not fit"));
-  CHECK_THROWS_WITH(matrix.linear(ones(Dims()), {}), ContainsSubstring("must be 35"));
+  CHECK_THROWS_WITH(matrix.linear(ones({2, 34}), {}),
+                    ContainsSubstring("x (2, 34) has last dimension 34 but weight (6, 35)"));
+  CHECK_THROWS_WITH(matrix.linear(ones(Dims()), {}), ContainsSubstring("dimension of size 35"));
   CHECK_THROWS_AS(matrix.linear(ones({2, 35}, DType::float64), {}), DTypeError);
   CHECK_THROWS_WITH(matrix.rows({6}), ContainsSubstring("expected 0 to 5"));
   CHECK_THROWS_AS(matrix.linear(ones({2, 35}).requires_grad_(), {}), GraphError);

@@ -66,12 +66,12 @@ std::vector<Kind> decoder_kinds() {
           {"mistral", mistral},    {"qwen3", qwen3},   {"normed", normed}};
 }
 
-lm::GPT lively(const GPTConfig& config, DType dtype = DType::float64) {
+lm::GPT lively(const GPTConfig& config, DType dtype = DType::float64, double factor = 6) {
   manual_seed(3);
   lm::GPT model(config);
   nn::to(model, dtype);
   for (Tensor p : nn::parameters(model))  // biases and norms as well, so that no mistake is hidden
-    p.copy_(p * 6 + normal(p.shape(), 5, dtype) * 0.2);
+    p.copy_(p * factor + normal(p.shape(), 5, dtype) * 0.2);
   return model;
 }
 
@@ -216,7 +216,8 @@ TEST_CASE("decoder: a cache changes nothing, whatever the options", "[gpt][decod
   for (const auto& [name, config] : decoder_kinds())
     for (const DType dtype : {DType::float32, DType::float64}) {
       INFO(name << " " << to_string(dtype));
-      const lm::GPT model = lively(config, dtype);
+      // (With 6, half a unit in the last place of qwen3's float32 weights moves logits by 1e-4.)
+      const lm::GPT model = lively(config, dtype, dtype == DType::float32 ? 3 : 6);
       const NoGrad no_grad;
       const Tensor expected = model(decoder_ids);
       const double close = dtype == DType::float32 ? 2e-5 : 1e-12;
@@ -224,7 +225,8 @@ TEST_CASE("decoder: a cache changes nothing, whatever the options", "[gpt][decod
       for (const auto& [begin, end] : {std::pair{0, 4}, {4, 5}, {5, 9}, {9, 10}}) {
         const auto n = static_cast<std::size_t>(end - begin);
         const Tensor logits = model(decoder_ids.narrow(1, begin, n), caches);
-        CHECK(allclose(logits, expected.narrow(1, begin, n), close, close));
+        const Tensor whole = expected.narrow(1, begin, n);
+        CHECK(amax(abs(logits - whole) / (1.0 + abs(whole)), {}).item() <= close);
       }
       CHECK_THROWS_WITH(model({{1}, {2}}, caches), ContainsSubstring("less 10 in the caches"));
       // The window moves beyond block_size: then every token's position does.
