@@ -478,9 +478,12 @@ void save_safetensors(const std::string& path, const TensorFile& content) {
     const Bytes bytes = described.at(name).second;
     checksum.add(bytes.data(), bytes.size());
   }
-  // (In a name or a value, the key's quotes would be escaped.)
+  // (In a name or a value, both quotes would be escaped; at the end of a key, the first one.)
   const std::string key = fmt::format("\"{}\":\"", checksum_key);
-  text.replace(text.find(key) + key.size(), checksum_digits, checksum.digits());
+  std::size_t at = text.find(key);
+  while (text[at - 1] == '\\')
+    at = text.find(key, at + 1);
+  text.replace(at + key.size(), checksum_digits, checksum.digits());
 
   AtomicFile file(path);
   file.write(&length, sizeof(length));

@@ -251,11 +251,11 @@ void backward_block(const Attention<T>& p, std::size_t item, const Block& b,
                     const AttentionGradients<T>& g, bool first) {
   const std::size_t stride = scratch_stride<T>(p.s);
   const bool caps = p.softcap != 0;
-  const T scale = p.autocast ? T(1) : p.scale;  // of dq and dk; what is rounded is scaled before
+  const T scale = p.autocast ? T(1) : p.scale;  // of dq and dk; d_scores are scaled, then rounded
   T* const weights =
       scratch<T, struct Scores>((caps ? 3 : 2) * most_rows * stride);  // (rows, keys)
   T* const d_scores = weights + most_rows * stride;                    // (rows, keys)
-  T* const slopes = d_scores + most_rows * stride;                     // (rows, keys), if it caps
+  T* const slopes = d_scores + most_rows * stride;                     // (rows, keys), if caps
   multiply_scores(b, p.scale, p.q, item, packed.kt, weights, stride);
   multiply_scores(b, T(1), d_out, item, packed.vt, d_scores, stride);
   for (std::size_t r = 0; r < b.rows; ++r) {

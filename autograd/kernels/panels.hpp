@@ -72,7 +72,7 @@ void multiply_panel(Range k, T alpha, const Strided<T>& a, const T* b, bool add,
   for (auto& sum : sums)
     sum.fill(V(T(0)));
   for (std::size_t r = 0; add && r < rows; ++r)
-    __builtin_prefetch(c + r * ldc, 1);  // it is needed after the loop
+    __builtin_prefetch(c + r * ldc, 1);  // c is needed after the loop
   for (std::size_t i = k.begin; i < k.end; ++i) {
     const T* const bi = b + i * 2 * V::size;
     const V first = V::load_aligned(bi), second = V::load_aligned(bi + V::size);

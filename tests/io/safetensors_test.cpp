@@ -89,6 +89,19 @@ TEST_CASE("safetensors: a written file is read again, bit for bit") {
   CHECK(folder.count() == 1);
 }
 
+TEST_CASE("safetensors: names, keys and values may hold the checksum's key") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "x.safetensors", key = "\"xgrad_checksum\":\"0123456789abcdef";
+  TensorFile written;
+  written.tensors["\"xgrad_checksum"] = ones(2);
+  written.metadata = {{"a\"xgrad_checksum", "v"}, {"a" + key, key}, {"\"xgrad_checksum", "w"}};
+  save_safetensors(path, written);
+  const TensorFile read = load_safetensors(path);
+  CHECK(read.metadata == written.metadata);
+  CHECK(read.tensors.contains("\"xgrad_checksum"));
+  CHECK(xgrad::io::SafetensorsFile(path).verify());
+}
+
 TEST_CASE("safetensors: infinities, NaN and signed zero keep their bits") {
   const TemporaryFolder folder;
   const std::string path = folder / "x.safetensors";
