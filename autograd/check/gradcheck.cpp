@@ -58,6 +58,7 @@ class Analytic {
       for (const Trace::Event& event : trace.events())
         if (event.output.requires_grad())
           made_.insert_or_assign(event.output.identity().node.get(), elements(event.output));
+      cast_ = float32_op(trace.events(), false);
       shapes_ = shapes_of(outputs_);
       check_unchanged(snapshot, "the function");
       again_ = f.with_graph();  // traced: observers change checkpoint()'s order of sums
@@ -70,6 +71,8 @@ class Analytic {
   }
 
   const std::vector<Shape>& shapes() const { return shapes_; }
+  // The first op that makes a float32 Tensor; empty if there is none.
+  const std::string& cast() const { return cast_; }
   // The size of the numbers that round in each element of the outputs: the sum of |d element / d
   // value * value| over all values that lead to it.
   const Doubles& scales() const { return scales_; }
@@ -213,6 +216,7 @@ class Analytic {
   const GradcheckOptions& options_;
   std::vector<Tensor> outputs_, again_, values_;  // of two graphs, and of none
   std::vector<Shape> shapes_;
+  std::string cast_;
   std::unordered_map<const Node*, Doubles> made_;  // the outputs of ops
   Doubles scales_;
   double steepest_ = 0;  // the largest gradient of a value
@@ -290,8 +294,14 @@ class Check {
   void name_cast() {
     if (report_.reason != GradcheckReason::none)
       return;
-    if (const std::string cast = float32_op(f_, refined_); !cast.empty()) {
-      report_.explanation = fmt::format("float32 rounding: {}: compute in the inputs' dtype", cast);
+    if (refined_ && cast_.empty()) {  // a loop may round inside
+      const Trace trace;
+      f_.with_graph();
+      cast_ = float32_op(trace.events(), true);
+    }
+    if (!cast_.empty()) {
+      report_.explanation =
+          fmt::format("float32 rounding: {}: compute in the inputs' dtype", cast_);
       if (std::ranges::any_of(report_.pairs, &GradcheckPair::disagree))
         report_.reason = GradcheckReason::float32_rounding;
     }
@@ -303,6 +313,7 @@ class Check {
     Doubles scales;  // of all elements of all outputs
     {
       Analytic analytic(f_, snapshot_, options_);
+      cast_ = analytic.cast();
       shapes_ = analytic.shapes();
       pairs_ = analytic.jacobians();
       scales = analytic.scales();
@@ -542,6 +553,7 @@ class Check {
     std::vector<std::vector<Tensor>> rows;
     {
       const Analytic analytic(f_, snapshot_, options_);
+      cast_ = analytic.cast();
       shapes_ = analytic.shapes();
       for (std::size_t i = 0; i < shapes_.size(); ++i) {
         const Tensor y = zeros(shapes_[i], DType::float64);
@@ -693,6 +705,7 @@ class Check {
   std::vector<Shape> shapes_;
   Pairs pairs_;
   bool wrong_ = false;    // an element is wrong
+  std::string cast_;      // an op that rounds to float32
   bool refined_ = false;  // the step of eps decided nothing for an element
 };
 

@@ -560,9 +560,7 @@ bool GradientTerms::is_zero(std::size_t k) {
   return size == 0 || (std::ranges::any_of(sizes_, steeper) && size <= rounding(k));
 }
 
-std::string float32_op(const CheckedFunction& f, bool loops_too) {
-  const Trace trace;
-  f.with_graph();
+std::string float32_op(const std::vector<Trace::Event>& events, bool loops_too) {
   const auto is_float = [](double v) { return static_cast<double>(static_cast<float>(v)) == v; };
   // Whether it has more digits than a round number.
   const auto is_long = [](double v) {
@@ -587,7 +585,7 @@ std::string float32_op(const CheckedFunction& f, bool loops_too) {
       inputs.push_back(x.defined() ? x.detach() * (factor += 1.23456789e-7) : x);
     return rounds(e.forward(inputs), inputs);
   };
-  for (const Trace::Event& e : trace.events()) {
+  for (const Trace::Event& e : events) {
     if (!e.output.requires_grad())
       continue;
     const bool single = e.output.dtype() == DType::float32;

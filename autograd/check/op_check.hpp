@@ -66,9 +66,9 @@ struct SpecialPlaces {
 };
 SpecialPlaces special_places(const CheckedFunction& f, const GradcheckOptions& options);
 
-/// The first op of a run that rounds numbers to float32, in a float32 Tensor or, if asked, in its
-/// own loop, in a float64 one.  Empty if there is none.
-std::string float32_op(const CheckedFunction& f, bool loops_too);
+/// The first op of a traced run that rounds numbers to float32, in a float32 Tensor or, if asked,
+/// in its own loop, in a float64 one.  Empty if there is none.
+std::string float32_op(const std::vector<Trace::Event>& events, bool loops_too);
 
 /// Gradients of a function, and the rounding of the terms of which they are sums: the gradient of
 /// the sum of a softmax is 1e-17 although it is 0.

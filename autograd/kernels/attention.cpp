@@ -307,21 +307,25 @@ std::size_t blocks_of(const Attention<T>& p) {
 template <class T>
 void attention_forward(const Attention<T>& p, const Matrices<T>& out) {
   constexpr std::size_t least_work = 32'768;  // multiplications that are worth a thread
-  const std::size_t work = p.t * p.s * (p.d + p.dv), size = Panels<T>::size(p.d, p.s);
-  const auto forward = [&](std::size_t item) {
+  constexpr std::size_t most_parts = 8;       // of fewer items; each part packs the keys again
+  const std::size_t blocks = blocks_of(p), items = std::max<std::size_t>(p.items, 1);
+  const std::size_t parts = std::clamp<std::size_t>(blocks / 4, 1, (most_parts - 1) / items + 1);
+  const std::size_t work = p.t * p.s * (p.d + p.dv) / parts, size = Panels<T>::size(p.d, p.s);
+  const auto forward = [&](std::size_t item, std::size_t part) {
     Panels<T> kt{}, v{};
     if (p.t > few_rows) {
       T* const memory = scratch<T, struct Keys>(size + Panels<T>::size(p.s, p.dv));
       kt = pack(p.d, p.s, {p.k.row(item, 0), 1, p.k.stride}, memory);
       v = pack(p.s, p.dv, {p.v.row(item, 0), p.v.stride, 1}, memory + size);
     }
-    for (std::size_t b = 0; b < blocks_of(p); ++b)
+    for (std::size_t b = part * blocks / parts; b < (part + 1) * blocks / parts; ++b)
       forward_block(p, item, block_of(p, item, b), kt, v, out);
   };
-  parallel_for(p.items, std::max<std::size_t>(1, least_work / std::max<std::size_t>(work, 1)),
+  parallel_for(p.items * parts,
+               std::max<std::size_t>(1, least_work / std::max<std::size_t>(work, 1)),
                [&](std::size_t begin, std::size_t end) {
-                 for (std::size_t item = begin; item < end; ++item)
-                   forward(item);
+                 for (std::size_t i = begin; i < end; ++i)
+                   forward(i / parts, i % parts);
                });
 }
 

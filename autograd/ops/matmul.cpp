@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include "../fail.hpp"
 #include "../kernels/gemm.hpp"
@@ -51,9 +52,26 @@ namespace {
 
 using detail::Blocks;
 using detail::broadcast_blocks;
-using detail::elements_of;
 using detail::leading;
 using detail::with_matrix;
+
+// Calls f<E>() with the type of the elements that products of T read: bfloat16 under Autocast.
+template <class T, class F>
+void with_operands(bool autocast, const F& f) {
+  if constexpr (std::is_same_v<T, float>)
+    if (autocast)
+      return f.template operator()<std::uint16_t>();
+  f.template operator()<T>();
+}
+
+// The elements of an operand: x's own or, for std::uint16_t, rounded to bfloat16.
+template <class E>
+const E* operand_elements(const Saved& x) {
+  if constexpr (std::is_same_v<E, std::uint16_t>)
+    return x.value->bfloat16();
+  else
+    return x.value->data<E>();
+}
 
 // The sizes of c = op(a) op(b): op(a) (m, k), op(b) (k, n).
 struct GemmSizes {
@@ -425,8 +443,8 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
     const ProductLayout at = layout(op, in[0].shape(), transpose_a, in[1].shape(), transpose_b);
     auto c = empty_array<T>(at.out);
     with_operands<T>(autocast, [&]<class E>() {
-      multiply(at.sizes, elements_of<E>(in[0]), at.a, elements_of<E>(in[1]), at.b, T(0), c.data(),
-               at.c, in.size() > 2 ? in[2].data<T>() : nullptr);
+      multiply(at.sizes, operand_elements<E>(in[0]), at.a, operand_elements<E>(in[1]), at.b, T(0),
+               c.data(), at.c, in.size() > 2 ? in[2].data<T>() : nullptr);
     });
     return c;
   };
@@ -456,9 +474,9 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
       with_operands<T>(autocast, [&]<class E>() {
         const ProductLayout at = layout(op, a_shape, transpose_a, b_shape, transpose_b);
         const std::size_t m = at.sizes.m, n = at.sizes.n, k = at.sizes.k;
-        const E* const dc = elements_of<E>(g);
+        const E* const dc = operand_elements<E>(g);
         if (ctx.needs(0)) {
-          const E* const y = elements_of<E>(b);
+          const E* const y = operand_elements<E>(b);
           const GradientBuffer<T> da = ctx.buffer<T>(0);
           if (transpose_a)
             multiply({transpose_b, true, k, m, n}, y, at.b, dc, at.c, da.beta, da.data, at.a);
@@ -466,7 +484,7 @@ Tensor detail::product(const char* op, const Tensor& a, bool transpose_a, const 
             multiply({false, !transpose_b, m, k, n}, dc, at.c, y, at.b, da.beta, da.data, at.a);
         }
         if (ctx.needs(1)) {
-          const E* const x = elements_of<E>(a);
+          const E* const x = operand_elements<E>(a);
           const GradientBuffer<T> db = ctx.buffer<T>(1);
           if (transpose_b)
             multiply({true, transpose_a, n, k, m}, dc, at.c, x, at.a, db.beta, db.data, at.b);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <type_traits>
 #include <vector>
 #include "../tensor.hpp"
 
@@ -26,24 +25,6 @@ struct Blocks {
 };
 /// Blocks of an operand with leading dimensions `own` that broadcast to `batch`.
 Blocks broadcast_blocks(const Shape& own, const Shape& batch);
-
-/// Calls f<E>() with the type of the elements that products of T read: bfloat16 under Autocast.
-template <class T, class F>
-void with_operands(bool autocast, const F& f) {
-  if constexpr (std::is_same_v<T, float>)
-    if (autocast)
-      return f.template operator()<std::uint16_t>();
-  f.template operator()<T>();
-}
-
-/// The elements of an operand: x's own or, for std::uint16_t, rounded to bfloat16.
-template <class E>
-const E* elements_of(const Saved& x) {
-  if constexpr (std::is_same_v<E, std::uint16_t>)
-    return x.value->bfloat16();
-  else
-    return x.value->data<E>();
-}
 
 /// The dimensions before the last `n`.
 Shape leading(const Shape& shape, std::size_t n);
