@@ -214,10 +214,12 @@ void RunDir::check() const {
       fail<FileError>(
           "{}: has another name as well (a hard link), whose rows would change: copy it",
           path.string());
-    // A report belongs to a finished run, and without a configuration there is no run.
+    // A report belongs to a finished run, and without a configuration there is no run; its rows
+    // are empty if a kill came before the configuration.
     if (holds_ == Holds::nothing ||
-        (holds_ == Holds::leftovers && (is_checkpoint_name(name) || name == "report.html" ||
-                                        name.starts_with("adapter_") || !configured)))
+        (holds_ == Holds::leftovers &&
+         (is_checkpoint_name(name) || name == "report.html" || name.starts_with("adapter_") ||
+          (!configured && !fs::is_empty(path, none)))))
       fail<FileError>(
           "{}: the folder holds a run already ({}); {}name another", path_, name,
           checkpoint_in(path_) ? fmt::format("--resume {} continues it, or ", path_)

@@ -422,6 +422,13 @@ TEST_CASE("corners: ended at any moment and resumed, a run is the same to the by
     if (use.words != uses()[0].words)
       continue;
     check_resumed(folder, {words, stops, {"2"}, 5});
+    // A kill between the run's first files: rows without a configuration.
+    for (const Names& left : {Names{"metrics.jsonl"}, {"metrics.jsonl", "samples.jsonl"}}) {
+      for (const std::string& name : left)
+        folder.write(fmt::format("left{}/{}", left.size(), name), "");
+      run_well(folder, overridden(words, fmt::format("--resume --out left{}", left.size())));
+      check_same_run(folder / "whole", folder / fmt::format("left{}", left.size()));
+    }
     check_resumed(folder, {overridden(words, "--dtype bfloat16"), stops, {"1", "2"}, 5});
   }
 }
