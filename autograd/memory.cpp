@@ -9,7 +9,6 @@
 #include <limits>
 #include <mutex>
 #include <string_view>
-#include <type_traits>
 #include "fork.hpp"
 #include "per_thread.hpp"
 #include "sanitizers.hpp"
@@ -145,10 +144,13 @@ struct Store : Bounded {
 };
 
 // It is constructed first and never destroyed, because a Tensor with static storage may need it.
-constinit Store store;
-static_assert(std::is_trivially_destructible_v<Store>);
+constinit union Kept {
+  Store store{};
+  ~Kept() {}
+} kept;
+constinit Store& store = kept.store;
 // A child process starts with an empty one, because another thread may have been changing this one.
-const detail::RenewedInChild<store> renewed_store;
+const detail::RenewedInChild<kept> renewed_store;
 
 // Free blocks are returned to the system before an allocation fails, if they amount to 64 MiB.
 void* from_system(std::size_t bytes) {
@@ -233,7 +235,8 @@ std::size_t available_memory(const std::string& meminfo) {
     for (const std::string_view word : {"MemAvailable:", "SwapFree:"})
       if (line.starts_with(word))
         kilobytes += std::strtoull(line.c_str() + word.size(), nullptr, 10);
-  return kilobytes == 0 ? std::numeric_limits<std::size_t>::max() : kilobytes * 1024;
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+  return kilobytes == 0 || kilobytes > most / 1024 ? most : kilobytes * 1024;
 }
 
 }  // namespace xgrad

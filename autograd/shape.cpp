@@ -9,8 +9,11 @@ namespace xgrad {
 
 void Dim::too_large(std::uint64_t v) { fail<ShapeError>("a size or dimension is {}", v); }
 
-std::size_t Shape::checked_size(Dim size) {
-  check<ShapeError>(size >= 0, "a size is {}", size.value);
+// An array has at most a sixteenth as many elements as there are addresses.
+constexpr Size most = Size{1} << (8 * sizeof(std::size_t) - 4);
+
+std::size_t to_size(Dim size) {
+  check<ShapeError>(std::in_range<std::size_t>(size.value), "a size is {}", size.value);
   return static_cast<std::size_t>(size.value);
 }
 
@@ -42,7 +45,7 @@ Size numel(const Shape& shape) {
   bool overflows = false;
   for (const std::size_t size : shape)
     overflows = __builtin_mul_overflow(n, std::max<std::size_t>(size, 1), &n) || overflows;
-  if (overflows || n > Size{1} << 60) [[unlikely]]
+  if (overflows || n > most) [[unlikely]]
     fail<ShapeError>("a Tensor of shape {} would have too many elements", to_string(shape));
   return std::ranges::find(shape, std::size_t{0}) == shape.end() ? n : 0;
 }
@@ -74,15 +77,15 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
 
 Shape to_shape(const Dims& sizes, const char* op) {
   Shape shape(sizes.size(), 0);
-  std::size_t n = 1;
+  Size n = 1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0)
       fail<ShapeError>("{}: size {} at dimension {} is negative", op, sizes[i], i);
-    shape[i] = static_cast<std::size_t>(sizes[i]);
-    const std::size_t factor = std::max<std::size_t>(shape[i], 1);
-    if (n > (std::size_t{1} << 60) / factor)
+    const Size factor = std::max<Size>(sizes[i], 1);
+    if (n > most / factor)
       fail<ShapeError>("{}: shape {} has too many elements", op, fmt::join(sizes, ", "));
     n *= factor;
+    shape[i] = static_cast<std::size_t>(sizes[i]);
   }
   return shape;
 }

@@ -55,6 +55,9 @@ class OptionalDim : public std::optional<std::int64_t> {
   constexpr OptionalDim(const std::optional<std::int64_t>& v) : std::optional<std::int64_t>(v) {}
 };
 
+/// ShapeError if it is negative or beyond the machine's addresses.
+std::size_t to_size(Dim size);
+
 /// The sizes of an array's dimensions; empty for a 0-d array, which holds one element.  Up to six
 /// are stored inside, because shapes are made and copied with every op.
 class Shape {
@@ -74,7 +77,7 @@ class Shape {
   /// ShapeError if one is negative.
   Shape(std::initializer_list<Dim> sizes) {
     resize(sizes.size());
-    std::transform(sizes.begin(), sizes.end(), begin(), checked_size);
+    std::transform(sizes.begin(), sizes.end(), begin(), to_size);
   }
   template <std::forward_iterator I>
   Shape(I first, I last) {
@@ -144,7 +147,6 @@ class Shape {
     return from_front;
   }
   [[noreturn]] void out_of_range(std::int64_t d) const;
-  static std::size_t checked_size(Dim size);
 
   std::size_t rank_ = 0;
   std::array<std::size_t, 6> few_{};
@@ -163,7 +165,8 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   return dtype == DType::float32 ? f.template operator()<float>() : f.template operator()<double>();
 }
 
-/// The product of the sizes; 1 for a 0-d shape.  ShapeError if it exceeds 2^60, zeros apart.
+/// The product of the sizes; 1 for a 0-d shape.  ShapeError if it exceeds 2^60, zeros apart, or 2^28
+/// where addresses have 32 bits.
 Size numel(const Shape& shape);
 
 /// "(2, 5, 7)", "(3,)", "()".

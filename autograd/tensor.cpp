@@ -396,7 +396,7 @@ Tensor arange(double start, double end, double step, DType dtype) {
     fail<ValueError>("arange: {} to {} in steps of {} has no end", start, end, step);
   if (n < 0)
     fail<ValueError>("arange: steps of {} lead from {} away from {}", step, start, end);
-  return generated(static_cast<std::size_t>(n), dtype,
+  return generated(to_size(static_cast<Size>(n)), dtype,
                    [=](std::size_t i) { return start + step * static_cast<double>(i); });
 }
 
@@ -405,7 +405,7 @@ Tensor arange(double end, DType dtype) { return arange(0, end, dtype); }
 
 Tensor linspace(double start, double end, Dim size, DType dtype) {
   check<ValueError>(size >= 0, "linspace: steps is {}; it must not be negative", size);
-  const auto steps = static_cast<std::size_t>(size);
+  const std::size_t steps = to_size(size);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
   // Computed from the nearer end, so that both ends are exact.
   return generated(steps, dtype, [=](std::size_t i) {

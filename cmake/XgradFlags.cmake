@@ -12,7 +12,9 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
 endif()
 # Static libraries go into a user's shared library or Python module, too.  The tests and examples share the library's precompiled headers, so
 # all get the flag; the second one keeps functions inlined as without it.
-target_compile_options(xgrad_flags INTERFACE -fPIC $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
+if(NOT EMSCRIPTEN)
+  target_compile_options(xgrad_flags INTERFACE -fPIC $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
+endif()
 if(XGRAD_WERROR)
   target_compile_options(xgrad_flags INTERFACE -Werror)
 endif()

@@ -43,7 +43,7 @@ std::optional<Numbered> numbered(std::string_view name, std::string_view prefix,
   const auto index = whole_number(name.substr(0, dot));
   if (dot == std::string_view::npos || !index || *index >= count)
     return std::nullopt;
-  return Numbered{*index, std::string(name.substr(dot + 1))};
+  return Numbered{static_cast<std::size_t>(*index), std::string(name.substr(dot + 1))};
 }
 
 /// The index of each name.

@@ -58,6 +58,8 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
                            Boxed<std::string>, Boxed<JsonArray>, Boxed<JsonObject>> {
   using variant::variant;
   Json();
+  template <std::unsigned_integral N>
+  requires(sizeof(N) == 4) Json(N number) : variant(std::uint64_t{number}) {}
   // If memory for a copy runs out, GCC 12's variant destroys an object that was never constructed.
   Json(const Json& other);
   Json& operator=(const Json& other) { return *this = Json(other); }

@@ -82,12 +82,12 @@ struct Reader {
     return result;
   }
 
-  std::uint64_t whole_number(const std::string& name, const char* what, const Json& entry) const {
+  std::size_t whole_number(const std::string& name, const char* what, const Json& entry) const {
     const auto* const number = entry.as<std::uint64_t>();
-    if (number == nullptr)
-      refuse("tensor '{}': {} holds {}, not a whole number from 0 to 2^64 - 1", name, what,
-             format_json(entry, InvalidUtf8::replaced));
-    return *number;
+    if (number == nullptr || !std::in_range<std::size_t>(*number))
+      refuse("tensor '{}': {} holds {}, not a whole number from 0 to 2^{} - 1", name, what,
+             format_json(entry, InvalidUtf8::replaced), 8 * sizeof(std::size_t));
+    return static_cast<std::size_t>(*number);
   }
 
   Shape shape(const std::string& name, const Json& entry) const {

@@ -60,7 +60,7 @@ RotaryEmbedding::RotaryEmbedding(Dim head_dim, const Indices& positions,
                                  const RotaryOptions& options)
     : pairs_(options.pairs), head_dim_(head_dim) {
   const Size dims = rotated_channels(head_dim, options);
-  const auto pairs = static_cast<std::size_t>(dims / 2);
+  const auto pairs = to_size(dims / 2);
   std::vector<double> frequencies(pairs);
   for (std::size_t i = 0; i < pairs; ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(dims);

@@ -22,7 +22,7 @@ std::vector<RecurrentCell> detail::recurrent_cells(const char* layer, Dim gates,
     return init::uniform_(zeros(sizes), -bound, bound).requires_grad_();
   };
   const Size directions = options.bidirectional ? 2 : 1, rows = gates * hidden_size;
-  std::vector<RecurrentCell> cells(static_cast<std::size_t>(options.num_layers * directions));
+  std::vector<RecurrentCell> cells(to_size(options.num_layers * directions));
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i].weight_ih =
         drawn({rows, std::cmp_less(i, directions) ? input_size.value : directions * hidden_size});

@@ -2,18 +2,21 @@
 
 #include <dlfcn.h>
 
-#include <xtensor-blas/xblas_config.hpp>
-
 #include <algorithm>
-#include <array>
 #include <climits>
 #include <mutex>
 #include <string_view>
 #include "parallel.hpp"
 #include "simd.hpp"
 
+#ifdef XGRAD_NO_BLAS  // products of packed panels
+#include "odometer.hpp"
+#include "panels.hpp"
+#else
+#include <xtensor-blas/xblas_config.hpp>
 // (a separate block, so that the formatter does not sort it)
 #include <xflens/cxxblas/cxxblas.cxx>
+#endif
 // (as above)
 #include "../fail.hpp"
 #include "../threads.hpp"
@@ -35,10 +38,9 @@ F* find_in_blas(const char* name) {
   void* found = dlsym(RTLD_DEFAULT, name);
 #if defined(__linux__)
   // In a program that is linked with -static dlsym() finds nothing.
-  const std::string_view wanted = name;
-  if (found == nullptr && wanted == "openblas_set_num_threads")
+  if (found == nullptr && name == std::string_view("openblas_set_num_threads"))
     found = reinterpret_cast<void*>(openblas_set_num_threads);
-  if (found == nullptr && wanted == "blas_thread_shutdown_")
+  if (found == nullptr && name == std::string_view("blas_thread_shutdown_"))
     found = reinterpret_cast<void*>(blas_thread_shutdown_);
 #endif
   return reinterpret_cast<F*>(found);
@@ -66,14 +68,6 @@ bool has_no_locks() {
          std::string_view(config()).find("SINGLE_THREADED") != std::string_view::npos;
 }
 
-using Int = xt::blas_index_t;
-
-void check_sizes(std::initializer_list<std::size_t> sizes) {
-  for (const std::size_t size : sizes)
-    check<ShapeError>(size <= static_cast<std::size_t>(INT_MAX),
-                      "matrix product: size {} is larger than BLAS's integers ({})", size, INT_MAX);
-}
-
 // How c is cut: into blocks of rows if it is taller than wide, else of columns.
 struct Cut {
   bool by_rows;
@@ -85,8 +79,7 @@ Cut cut(std::size_t m, std::size_t n, std::size_t k) {
   constexpr std::size_t least_work = 262'144, good_size = 192, most_pieces = 16, edge = 64;
   const bool by_rows = m >= n;
   const std::size_t size = by_rows ? m : n;
-  // One row takes as long as reading the other operand: halves of it stay in the caches of two
-  // cores.
+  // One row takes as long as reading the other operand: halves of it stay in two cores' caches.
   const std::size_t worth =
       std::max<std::size_t>(m * n * k / (m == 1 ? least_work / 16 : least_work), 1);
   const std::size_t pieces =
@@ -96,7 +89,7 @@ Cut cut(std::size_t m, std::size_t n, std::size_t k) {
 }
 
 // Locked if the loaded BLAS serves only one thread at a time.
-std::unique_lock<std::mutex> turn_at_blas() {
+[[maybe_unused]] std::unique_lock<std::mutex> turn_at_blas() {
   static const bool needed = has_no_locks();
   static std::mutex mutex;
   return needed ? std::unique_lock(mutex) : std::unique_lock<std::mutex>();
@@ -115,13 +108,26 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
       std::copy_n(bias, n, c + i * ldc);
     beta = T(1);
   }
-  if (k == 0) {  // BLAS may refuse these sizes
-    for (std::size_t i = 0; i < m; ++i)
+#ifndef XGRAD_NO_BLAS
+  if (k == 0)  // BLAS may refuse these sizes
+#endif
+    for (std::size_t i = 0; beta != T(1) && i < m; ++i)
       for (T* x = c + i * ldc; x != c + i * ldc + n; ++x)
         *x = beta == T(0) ? T(0) : beta * *x;
+  if (k == 0)
     return;
-  }
-  check_sizes({m, n, k, lda, ldb, ldc});
+  for (const std::size_t size : {m, n, k, lda, ldb, ldc})
+    check<ShapeError>(std::in_range<int>(size),
+                      "matrix product: size {} is larger than BLAS's integers ({})", size, INT_MAX);
+#ifdef XGRAD_NO_BLAS
+  const auto matrix = [](const T* x, std::size_t ld, bool transpose) {
+    return Strided<T>{x, transpose ? 1 : ld, transpose ? ld : 1};
+  };
+  Scratch<T> packed(Panels<T>::size(k, n));
+  multiply(m, alpha, matrix(a, lda, transpose_a),
+           pack(k, n, matrix(b, ldb, transpose_b), packed.data()), true, c, ldc);
+#else
+  using Int = xt::blas_index_t;
   const auto transpose = [](bool yes) { return yes ? cxxblas::Trans : cxxblas::NoTrans; };
   const auto as_int = [](std::size_t size) { return static_cast<Int>(size); };
   const auto turn = turn_at_blas();
@@ -137,6 +143,7 @@ void gemm(bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std:
   cxxblas::gemv<Int>(cxxblas::RowMajor, transpose(!transpose_b), as_int(transpose_b ? n : k),
                      as_int(transpose_b ? k : n), alpha, b, as_int(ldb), a,
                      as_int(transpose_a ? lda : 1), beta == T(0) ? T(1) : beta, c, Int(1));
+#endif
 }
 
 template <class T, class E>
@@ -158,18 +165,14 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
   });
 }
 
-template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, float, const float*,
-                   std::size_t, const float*, std::size_t, float, float*, std::size_t,
-                   const float*);
-template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, double, const double*,
-                   std::size_t, const double*, std::size_t, double, double*, std::size_t,
-                   const double*);
-#define XGRAD_INSTANTIATE(T, E)                                                               \
-  template void gemm_parallel(bool, bool, std::size_t, std::size_t, std::size_t, T, const E*, \
-                              std::size_t, const E*, std::size_t, T, T*, std::size_t, const T*);
-XGRAD_INSTANTIATE(float, float)
-XGRAD_INSTANTIATE(float, std::uint16_t)
-XGRAD_INSTANTIATE(double, double)
+#define XGRAD_INSTANTIATE(gemm, T, E)                                                             \
+  template void gemm(bool, bool, std::size_t, std::size_t, std::size_t, T, const E*, std::size_t, \
+                     const E*, std::size_t, T, T*, std::size_t, const T*);
+XGRAD_INSTANTIATE(gemm, float, float)
+XGRAD_INSTANTIATE(gemm, double, double)
+XGRAD_INSTANTIATE(gemm_parallel, float, float)
+XGRAD_INSTANTIATE(gemm_parallel, float, std::uint16_t)
+XGRAD_INSTANTIATE(gemm_parallel, double, double)
 #undef XGRAD_INSTANTIATE
 
 }  // namespace xgrad::kernels

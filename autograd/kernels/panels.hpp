@@ -11,10 +11,13 @@
 
 namespace xgrad::kernels {
 
-#if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr bool many_registers = true;  // 32; else 16
-#else
-inline constexpr bool many_registers = false;
+// The rows of c that are summed at once, in two registers each: a few must be left.
+#if defined(__AVX512F__) || defined(__aarch64__)  // of 32
+inline constexpr std::size_t most_rows = 8;
+#elif defined(__FMA__)
+inline constexpr std::size_t most_rows = 6;
+#else  // a product takes one more before it is added
+inline constexpr std::size_t most_rows = 4;
 #endif
 
 /// A range of sizes: begin, ..., end - 1.
@@ -97,7 +100,6 @@ void multiply(std::size_t m, T alpha, const Strided<T>& a, const Panels<T>& b, b
   using V = simd::Batch<T>;
   // A piece of a panel and a chunk of a's rows stay in the cache nearest to the core.
   constexpr std::size_t width = Panels<T>::width, piece = 256, chunk = 96;
-  constexpr std::size_t most = many_registers ? 8 : 6;
   for (std::size_t k = 0; k == 0 || k < b.k; k += piece)
     for (std::size_t first = 0; first < m; first += chunk)
       for (std::size_t j = 0; j < b.n; j += width) {
@@ -116,8 +118,8 @@ void multiply(std::size_t m, T alpha, const Strided<T>& a, const Panels<T>& b, b
         };
         const std::size_t end = std::min(m, first + chunk);
         std::size_t i = first;
-        for (; i + most <= end && end - i != most + 2; i += most)
-          some.template operator()<most>(i);
+        for (; i + most_rows <= end && end - i != most_rows + 2; i += most_rows)
+          some.template operator()<most_rows>(i);
         for (; i + 4 <= end; i += 4)
           some.template operator()<4>(i);
         for (; i < end; ++i)

@@ -445,7 +445,7 @@ Tensor causal_self_attention(const Tensor& qkv, Dim n_head, double dropout_p,
   if (qkv.dim() != 3 || qkv.size(2) % (3 * n_head) != 0)
     fail<ShapeError>("{}: qkv {} is not (B, T, 3C) with C a multiple of {} heads", packed_op,
                      to_string(qkv.shape()), n_head);
-  const std::size_t heads = n_head, d = qkv.size(2) / (3 * heads), t = qkv.size(1);
+  const std::size_t heads = to_size(n_head), d = qkv.size(2) / (3 * heads), t = qkv.size(1);
   const Layout layout{{qkv.size(0), heads}, t, t, d, d, true};
   AttentionSetup setup{true, 1 / std::sqrt(std::max<std::size_t>(1, d)), {}, {}};
   const Shape scores = detail::with_matrix(layout.batch, t, t);

@@ -350,7 +350,7 @@ Indices one_hot(const Indices& x, Dim num_classes) {
     num_classes = std::clamp<std::int64_t>(max(x).item(), 0, std::int64_t{1} << 60) + 1;
   }
   check<ValueError>(num_classes > 0, "one_hot: num_classes is {}", num_classes);
-  detail::check_range("one_hot", x, static_cast<std::size_t>(num_classes));
+  detail::check_range("one_hot", x, to_size(num_classes));
   return to_indices(unsqueeze(x, -1) == arange_indices(0, num_classes));
 }
 

@@ -134,7 +134,7 @@ Indices multinomial(const Tensor& weights, Dim size, bool replacement, Generator
     fail<ShapeError>("multinomial: weights are {}; they must be (V,) or (B, V)",
                      to_string(weights.shape()));
   check<ValueError>(size > 0, "multinomial: n is {}; it must be at least 1", size);
-  const auto n = static_cast<std::size_t>(size);
+  const std::size_t n = to_size(size);
   Shape shape = weights.shape();
   const std::size_t V = shape.back(), rows = weights.dim() == 2 ? shape[0] : 1;
   shape.back() = n;

@@ -222,7 +222,7 @@ Tensor diag(const Tensor& x, Dim diagonal) {
   Selection s(matrix);
   s.shape = {std::max<std::int64_t>(n, 0)};
   s.offset = n <= 0 ? 0 : down * matrix[1] + right;
-  s.strides = {matrix[1] + 1};
+  s.strides.assign(1, static_cast<std::ptrdiff_t>(matrix[1] + 1));
   return x.dim() == 1 ? detail::place(x, matrix, s) : as_strided("diag", x, s);
 }
 
@@ -279,8 +279,8 @@ Tensor repeat_interleave(const Tensor& x, Dim repeats, OptionalDim dim) {
     return repeat_interleave(reshape(x, {x.numel()}), repeats, 0);
   const std::size_t d = normalize_dim(*dim, x.dim(), "repeat_interleave");
   Shape repeated = x.shape(), out = x.shape();
-  repeated.insert(repeated.begin() + d + 1, static_cast<std::size_t>(repeats));
-  out[d] *= static_cast<std::size_t>(repeats);  // if this wraps around, expand() throws
+  repeated.insert(repeated.begin() + d + 1, to_size(repeats));
+  out[d] *= to_size(repeats);  // if this wraps around, expand() throws
   return reshape(expand(unsqueeze(x, static_cast<std::int64_t>(d) + 1), repeated), out);
 }
 

@@ -273,7 +273,7 @@ std::vector<Tensor> chunk(const Tensor& x, Dim chunks, Dim dim) {
   check<ValueError>(chunks > 0, "chunk: chunks is {}; it must be at least 1", chunks);
   const Size n = x.shape()[d];
   if (n == 0)
-    return split_at("chunk", x, d, std::vector<Size>(static_cast<std::size_t>(chunks)));
+    return split_at("chunk", x, d, std::vector<Size>(to_size(chunks)));
   return split_at("chunk", x, d, even_sizes(n, n / chunks + (n % chunks != 0 ? 1 : 0)));
 }
 

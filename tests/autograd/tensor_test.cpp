@@ -310,6 +310,26 @@ TEST_CASE("Indices and Masks", "[tensor]") {
   CHECK(Mask{2}.item());
 }
 
+// With 32-bit addresses a size_t holds only the lower half of these sizes, which would be 3.
+TEST_CASE("a size beyond the addresses is refused, not cut off", "[tensor]") {
+  constexpr Size beyond = (Size{1} << 32) + 3;
+  const auto whole = [](const auto& made) {
+    try {
+      return made() % beyond == 0;
+    } catch (const ShapeError&) {
+      return sizeof(std::size_t) == 4;
+    }
+  };
+  CHECK(whole([] { return Shape{beyond}[0]; }));
+  CHECK(whole([] { return to_shape({0, beyond}, "test")[1]; }));
+  CHECK(whole([] { return zeros({0, beyond}).size(1); }));
+  CHECK(whole([] { return expand(zeros({0, 1}), {0, beyond}).size(1); }));
+  CHECK(whole([] { return repeat(zeros({0, 2}), {1, beyond}).size(1); }));
+  CHECK(whole([] { return repeat_interleave(zeros({0, 2}), beyond, 1).size(1); }));
+  if constexpr (sizeof(std::size_t) == 4)  // a sum of sizes and bytes does not wrap around
+    CHECK_THROWS_WITH(zeros({Size{1} << 29}), ContainsSubstring("too many elements"));
+}
+
 TEST_CASE("an unsigned integer beyond int64 is refused, and not negative", "[tensor]") {
   constexpr std::uint64_t largest = 9223372036854775807U, beyond = largest + 1;
   CHECK(Indices{largest}.item() == 9223372036854775807);

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 GOLDEN = Path(__file__).parents[1] / "golden/char_transformer.log"  # scripts/pytorch/char_transformer.py --steps 50 --every 1
-program = [sys.argv[2]]
+program = sys.argv[2:]
 
 
 def run(*words, code=0, **environment):
@@ -113,7 +113,7 @@ def gradcheck():
 
 
 with tempfile.TemporaryDirectory() as folder:
-    program[0] = os.path.abspath(program[0])
+    program[-1] = os.path.abspath(program[-1])
     os.chdir(folder)
     globals()[sys.argv[1]]()
     os.chdir("/")

@@ -1,0 +1,57 @@
+# The build for WebAssembly (the preset web, scripts/web): flags, and the core's libraries as headers alone, because a system's
+# compiled ones are for its own processor.
+#
+# 32-bit memory: with 64 bits the browser checks the bounds of each access, where it need not with 32, and Safari and Node 20 have none.
+# -fwasm-exceptions: a call costs nothing, where -fexceptions goes through JavaScript for each call that may throw.
+if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 17)  # simd128 of xsimd 11, C++20's library
+  message(FATAL_ERROR "xgrad: em++ is Clang ${CMAKE_CXX_COMPILER_VERSION}; Emscripten 3.1.69 (Debian 13) or newer is needed. scripts/web makes a chroot.")
+endif()
+add_compile_options(-msimd128 -fwasm-exceptions)
+add_link_options(-msimd128 -fwasm-exceptions -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=4MB)
+# Links a program to run under node, with the files of the system.
+function(xgrad_for_node target)
+  target_link_options(${target} PRIVATE -sENVIRONMENT=node -sNODERAWFS -sEXIT_RUNTIME)
+endfunction()
+
+set(XGRAD_WEB_HEADERS /usr/include CACHE PATH "Headers of the libraries, for the build for WebAssembly")
+set(xgrad_web_include "${CMAKE_CURRENT_BINARY_DIR}/libraries")
+set(xgrad_web_headers xtl xsimd xtensor xtensor-blas fmt nlohmann xxhash.h xxh3.h)
+if(XGRAD_TESTS)
+  list(APPEND xgrad_web_headers catch2)
+endif()
+file(MAKE_DIRECTORY "${xgrad_web_include}")
+set(xgrad_missing "")
+foreach(name IN LISTS xgrad_web_headers)  # links, because those of the system's C library are in the same folder
+  if(EXISTS "${XGRAD_WEB_HEADERS}/${name}")
+    file(CREATE_LINK "${XGRAD_WEB_HEADERS}/${name}" "${xgrad_web_include}/${name}" SYMBOLIC)
+  else()
+    list(APPEND xgrad_missing ${name})
+  endif()
+endforeach()
+if(xgrad_missing)
+  list(JOIN xgrad_missing ", " xgrad_missing)
+  message(FATAL_ERROR "xgrad: not found in ${XGRAD_WEB_HEADERS}: ${xgrad_missing}. -DXGRAD_WEB_HEADERS=FOLDER names another.")
+endif()
+foreach(library xsimd xtensor xtensor-blas fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
+  add_library(${library} INTERFACE IMPORTED)
+  target_include_directories(${library} SYSTEM INTERFACE "${xgrad_web_include}")
+endforeach()
+target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
+set(XGRAD_XXHASH_INCLUDE "${xgrad_web_include}")
+set_source_files_properties(autograd/kernels/gemm.cpp PROPERTIES COMPILE_DEFINITIONS XGRAD_NO_BLAS)
+# (xxHash takes simd128 for NEON, if a header of that name is there.)
+set_source_files_properties(io/file.cpp PROPERTIES COMPILE_OPTIONS "-DXXH_STATIC_LINKING_ONLY;-DXXH_IMPLEMENTATION;-DXXH_VECTOR=0;-DXXH_HAS_INCLUDE(x)=0")
+# The tests run Catch2, which is compiled from its sources.
+if(XGRAD_TESTS)
+  set(XGRAD_WEB_CATCH2 "" CACHE PATH "The folder of Catch2's sources that has catch_amalgamated.cpp, of the headers' version")
+  if(NOT EXISTS "${XGRAD_WEB_CATCH2}/catch_amalgamated.cpp")
+    message(FATAL_ERROR "xgrad: -DXGRAD_WEB_CATCH2=FOLDER does not name a folder with catch_amalgamated.cpp. -DXGRAD_TESTS=OFF needs none.")
+  endif()
+  add_library(catch2_web STATIC "${XGRAD_WEB_CATCH2}/catch_amalgamated.cpp")
+  target_include_directories(catch2_web SYSTEM INTERFACE "${xgrad_web_include}")
+  add_library(Catch2::Catch2WithMain ALIAS catch2_web)
+  target_compile_options(catch2_web PRIVATE -O0)
+endif()
+add_library(xgrad_private INTERFACE)
+target_link_libraries(xgrad_private INTERFACE xtensor-blas nlohmann_json::nlohmann_json)
+add_library(xgrad_text INTERFACE)
