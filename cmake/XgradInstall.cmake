@@ -45,7 +45,7 @@ function(xgrad_pkg_config xgrad_pc_name xgrad_pc_requires xgrad_pc_requires_priv
   endif()
   set(xgrad_pc_libs_private ${others})
   if(BUILD_SHARED_LIBS)
-    set(xgrad_pc_requires_private "")  # pkg-config would refuse without those files, which nobody needs to link a shared library
+    set(xgrad_pc_requires_private "")  # pkg-config would refuse --libs without those files, which only --static needs
   else()
     list(APPEND libraries ${others})
     set(xgrad_pc_libs_private "")

@@ -37,9 +37,20 @@ set(CPACK_DEBIAN_LIBXGRAD-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBXGRAD-DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_LIBXGRAD-DEV_PACKAGE_DEPENDS  # whose headers ours include; the shared libraries have linked the others
     "xgrad (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}), libxtensor-dev, libxsimd-dev, libfmt-dev")
+set(CPACK_DEBIAN_LIBXGRAD-DEV_PACKAGE_SUGGESTS "libxxhash-dev, libopenblas-dev, libdnnl-dev, libutf8proc-dev, libpcre2-dev")  # for pkg-config --static
 set(CPACK_DEBIAN_LIBXGRAD-DEV_DESCRIPTION
-"Headers, and files for CMake and pkg-config: an autograd engine with PyTorch's
-names and semantics, checks of gradients, layers, optimizers, checkpoints.")
+"Headers, static libraries, and files for CMake and pkg-config: an autograd
+engine with PyTorch's names and semantics, checks of gradients, layers,
+optimizers, checkpoints. What it suggests is linked by pkg-config --static.")
+
+# Static libraries beside the shared ones, of the same objects, which run on any processor.  A wheel has none.
+if(NOT SKBUILD)
+  foreach(layer kernels autograd parallel check nn optim io ${xgrad_kit})
+    add_library(xgrad_${layer}_static STATIC $<TARGET_OBJECTS:xgrad_${layer}>)
+    set_target_properties(xgrad_${layer}_static PROPERTIES OUTPUT_NAME xgrad_${layer} LINKER_LANGUAGE CXX)
+    install(TARGETS xgrad_${layer}_static ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT libxgrad-dev)
+  endforeach()
+endif()
 
 find_program(GZIP gzip REQUIRED)
 foreach(component ${CPACK_COMPONENTS_ALL})

@@ -76,3 +76,18 @@ TEST_CASE("docs/code_layout.md names files that are there", "[docs]") {
     }));
   }
 }
+
+TEST_CASE("The map of the API reference lists every example", "[docs]") {
+  const std::string map = read_bytes(source_dir + "/docs/map.dox");
+  std::size_t examples = 0;
+  for (const std::string& file : files(".cpp"))
+    if (file.starts_with("examples/") && file != "examples/notebooks/notebook.cpp") {
+      const std::string name = file.substr(9);
+      ++examples;
+      INFO(name);
+      CHECK(map.find("@example " + name + " ") != std::string::npos);
+      CHECK(map.find("@ref " + name) != std::string::npos);
+    }
+  CHECK(examples > 8);
+  CHECK(found(map, std::regex("(@example)")).size() == examples);
+}
