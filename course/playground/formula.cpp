@@ -44,13 +44,12 @@ std::int64_t whole(const Tensor& x) {
     throw ValueError("a dimension, or a size, is one whole number");
   return static_cast<std::int64_t>(n);
 }
-Dims dims_from(const Arguments& x, std::size_t first) {
+// The arguments after the first.
+Dims dims_from(const Arguments& x) {
   std::vector<std::int64_t> dims;
-  for (std::size_t i = first; i < x.size(); ++i)
-    dims.push_back(whole(x[i]));
+  std::transform(x.begin() + 1, x.end(), std::back_inserter(dims), whole);
   return Dims(dims);
 }
-std::int64_t last_or(const Arguments& x, std::size_t i) { return x.size() > i ? whole(x[i]) : -1; }
 
 Indices indices_of(const Tensor& x) {
   std::vector<std::int64_t> ids;
@@ -71,53 +70,48 @@ struct Function {
   std::size_t least, most;  // arguments
   std::function<Tensor(const Arguments&)> run;
 };
-#define PLAYGROUND_UNARY(name)                            \
-  {                                                       \
-    #name, {                                              \
-      1, 1, [](const Arguments& x) { return name(x[0]); } \
-    }                                                     \
-  }
+Function of(Tensor (*f)(const Tensor&)) {
+  return {1, 1, [f](const Arguments& x) { return f(x[0]); }};
+}
+Function of(Tensor (*f)(const Tensor&, const Tensor&)) {
+  return {2, 2, [f](const Arguments& x) { return f(x[0], x[1]); }};
+}
 
-const std::map<std::string, Function, std::less<>>& functions() {
-  static const std::map<std::string, Function, std::less<>> all{
-      PLAYGROUND_UNARY(exp),
-      PLAYGROUND_UNARY(log),
-      PLAYGROUND_UNARY(sqrt),
-      PLAYGROUND_UNARY(abs),
-      PLAYGROUND_UNARY(sin),
-      PLAYGROUND_UNARY(cos),
-      PLAYGROUND_UNARY(tanh),
-      PLAYGROUND_UNARY(sigmoid),
-      PLAYGROUND_UNARY(relu),
-      PLAYGROUND_UNARY(gelu),
-      PLAYGROUND_UNARY(silu),
-      {"maximum", {2, 2, [](const Arguments& x) { return maximum(x[0], x[1]); }}},
-      {"minimum", {2, 2, [](const Arguments& x) { return minimum(x[0], x[1]); }}},
-      {"pow", {2, 2, [](const Arguments& x) { return pow(x[0], x[1]); }}},
-      {"sum", {1, 9, [](const Arguments& x) { return sum(x[0], dims_from(x, 1)); }}},
-      {"mean", {1, 9, [](const Arguments& x) { return mean(x[0], dims_from(x, 1)); }}},
-      {"softmax", {1, 2, [](const Arguments& x) { return softmax(x[0], last_or(x, 1)); }}},
-      {"log_softmax", {1, 2, [](const Arguments& x) { return log_softmax(x[0], last_or(x, 1)); }}},
+const std::map<std::string, Function>& functions() {
+  static const std::map<std::string, Function> all{
+      {"exp", of(exp)},
+      {"log", of(log)},
+      {"sqrt", of(sqrt)},
+      {"abs", of(abs)},
+      {"sin", of(sin)},
+      {"cos", of(cos)},
+      {"tanh", of(tanh)},
+      {"sigmoid", of(sigmoid)},
+      {"relu", of(relu)},
+      {"silu", of(silu)},
+      {"maximum", of(maximum)},
+      {"minimum", of(minimum)},
+      {"pow", of(pow)},
       {"cross_entropy", {2, 2, classes_loss}},
-      {"mse_loss", {2, 2, [](const Arguments& x) { return mse_loss(x[0], x[1]); }}},
       {"layer_norm", {1, 3, normalized}},
+      {"gelu", {1, 1, [](const Arguments& x) { return gelu(x[0]); }}},
+      {"mse_loss", {2, 2, [](const Arguments& x) { return mse_loss(x[0], x[1]); }}},
+      {"sum", {1, 9, [](const Arguments& x) { return sum(x[0], dims_from(x)); }}},
+      {"mean", {1, 9, [](const Arguments& x) { return mean(x[0], dims_from(x)); }}},
+      {"reshape", {2, 9, [](const Arguments& x) { return reshape(x[0], dims_from(x)); }}},
+      {"softmax",
+       {1, 2, [](const Arguments& x) { return softmax(x[0], x.size() > 1 ? whole(x[1]) : -1); }}},
       {"where", {3, 3, [](const Arguments& x) { return where(x[0] != 0, x[1], x[2]); }}},
       {"masked_fill",
        {3, 3, [](const Arguments& x) { return masked_fill(x[0], x[1] != 0, x[2]); }}},
-      {"reshape", {2, 9, [](const Arguments& x) { return reshape(x[0], dims_from(x, 1)); }}},
-      {"my_softmax", {1, 1, [](const Arguments& x) { return softmax_mistake::my_softmax(x[0]); }}},
-      {"my_scores",
-       {2, 2, [](const Arguments& x) { return scores_mistake::my_scores(x[0], x[1]); }}},
-      {"my_scaled_scores",
-       {2, 2, [](const Arguments& x) { return scaled_scores_mistake::my_scores(x[0], x[1]); }}},
-      {"my_mask", {1, 1, [](const Arguments& x) { return mask_mistake::my_mask(x[0]); }}},
-      {"my_bias", {2, 2, [](const Arguments& x) { return bias_mistake::my_bias(x[0], x[1]); }}},
-      {"my_merge_heads",
-       {1, 1, [](const Arguments& x) { return merge_heads_mistake::my_merge_heads(x[0]); }}},
-  };
+      {"my_softmax", of(softmax_mistake::my_softmax)},
+      {"my_scores", of(scores_mistake::my_scores)},
+      {"my_scaled_scores", of(scaled_scores_mistake::my_scores)},
+      {"my_mask", of(mask_mistake::my_mask)},
+      {"my_bias", of(bias_mistake::my_bias)},
+      {"my_merge_heads", of(merge_heads_mistake::my_merge_heads)}};
   return all;
 }
-#undef PLAYGROUND_UNARY
 
 class Reader {
  public:
@@ -176,8 +170,10 @@ class Reader {
         name += text_[at_++];
     return name;
   }
-  bool begins_inf() const { return text_.compare(at_, 3, "inf") == 0 && !is_part(at(at_ + 3)); }
-  bool begins_number() const { return is_digit(at(at_)) || at(at_) == '.' || begins_inf(); }
+  bool begins_number() const {
+    return is_digit(at(at_)) || at(at_) == '.' ||
+           (text_.compare(at_, 3, "inf") == 0 && !is_part(at(at_ + 3)));
+  }
   Tensor made(Tensor y) {
     if (++ops_ > most_ops)
       wrong(fmt::format("it has more than {} ops and constants", most_ops));
@@ -187,25 +183,19 @@ class Reader {
 
   Tensor sums() {
     Tensor y = products();
-    while (true)
-      if (take('+'))
-        y = made(y + products());
-      else if (take('-'))
-        y = made(y - products());
-      else
-        return y;
+    for (char c = peek(); (c == '+' || c == '-') && take(c); c = peek()) {
+      const Tensor x = products();
+      y = made(c == '+' ? y + x : y - x);
+    }
+    return y;
   }
   Tensor products() {
     Tensor y = sign();
-    while (true)
-      if (take('*'))
-        y = made(y * sign());
-      else if (take('/'))
-        y = made(y / sign());
-      else if (take('@'))
-        y = made(matmul(y, sign()));
-      else
-        return y;
+    for (char c = peek(); (c == '*' || c == '/' || c == '@') && take(c); c = peek()) {
+      const Tensor x = sign();
+      y = made(c == '*' ? y * x : c == '/' ? y / x : matmul(y, x));
+    }
+    return y;
   }
   Tensor sign() {
     const std::size_t begin = at_;
@@ -301,20 +291,14 @@ class Reader {
   }
   double number() {
     const bool negative = take('-');
-    peek();
-    const std::size_t begin = at_;
-    const auto exponent = [&](char c) { return c == 'e' || c == 'E'; };
-    if (begins_inf())
-      at_ += 3;
-    else
-      while (is_digit(at(at_)) || at(at_) == '.' || (at_ > begin && exponent(at(at_))) ||
-             (at_ > begin && exponent(at(at_ - 1)) && (at(at_) == '-' || at(at_) == '+')))
-        ++at_;
-    const double x = number_of(fmt::format("the formula, at character {}", begin + 1),
-                               text_.substr(begin, at_ - begin));
+    const char* const begin = text_.c_str() + (peek(), at_);
+    char* end = nullptr;
+    const double x = std::strtod(begin, &end);
+    if (end == begin)
+      wrong("a number is missing");
+    at_ += static_cast<std::size_t>(end - begin);
     return negative ? -x : x;
   }
-
   void deeper() {
     if (++depth_ > most_depth)
       wrong(fmt::format("it is nested more than {} deep", most_depth));

@@ -10,9 +10,9 @@
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/random.hpp>
 
+#include "../../examples/playground/training.hpp"
 #include "../../viz/graph.hpp"
 #include "formula.hpp"
-#include "training.hpp"
 
 namespace playground {
 
@@ -52,7 +52,9 @@ namespace {
 // A formula and its leaves, in float64.
 struct Problem {
   std::string formula;
-  std::vector<std::pair<std::string, Tensor>> leaves, constants;
+  std::vector<std::string> names;
+  std::vector<Tensor> leaves;
+  Names constants;
 
   explicit Problem(const Json& request) : formula(text_of(request, "formula")) {
     const auto* const list = part(request, "leaves").as<JsonArray>();
@@ -79,62 +81,46 @@ struct Problem {
       check<ValueError>(std::ssize(elements) == numel(shape),
                         "{}: {} cells that are texts for the shape {}", name, elements.size(),
                         to_string(shape));
-      const auto* const constant = leaf.find<bool>("constant");
-      const bool fixed = constant != nullptr && *constant;
-      (fixed ? constants : leaves)
-          .emplace_back(name, Tensor(std::move(elements), Dims(shape)).requires_grad_(!fixed));
+      const Tensor x(std::move(elements), Dims(shape));
+      if (const auto* const constant = leaf.find<bool>("constant");
+          constant != nullptr && *constant) {
+        constants.insert_or_assign(name, x);
+      } else {
+        names.push_back(name);
+        leaves.push_back(x.detach().requires_grad_());
+      }
     }
   }
 
-  std::vector<Tensor> inputs() const {
-    std::vector<Tensor> list;
-    for (const auto& [name, x] : leaves)
-      list.push_back(x);
-    return list;
-  }
-  std::vector<std::string> names() const {
-    std::vector<std::string> list;
-    for (const auto& [name, x] : leaves)
-      list.push_back(name);
-    return list;
-  }
-  // All names with these leaves, and with those that the formula gives.
-  Names values(std::span<const Tensor> in, Tensor* result = nullptr) const {
-    Names all(constants.begin(), constants.end());
+  // The result for these leaves; `all` gets it with the names of leaves, constants and statements.
+  Tensor run(std::span<const Tensor> in, Names& all) const {
+    all = constants;
     for (std::size_t i = 0; i < in.size(); ++i)
-      all.insert_or_assign(leaves[i].first, in[i]);
-    const Tensor y = evaluate(formula, all);
-    if (result != nullptr)
-      *result = y;
-    return all;
+      all.insert_or_assign(names[i], in[i]);
+    return evaluate(formula, all);
   }
   Tensor operator()(std::span<const Tensor> in) const {
-    Tensor y;
-    values(in, &y);
-    return y;
+    Names all;
+    return run(in, all);
   }
 };
 
 JsonObject evaluated(const Json& request) {
   const Problem problem(request);
-  const std::vector<Tensor> in = problem.inputs();
-  Shape shape;
+  viz::GraphOptions options{.names = {problem.constants.begin(), problem.constants.end()},
+                            .max_values = 36};
+  for (std::size_t i = 0; i < problem.leaves.size(); ++i)
+    options.names.emplace_back(problem.names[i], problem.leaves[i]);
   {
     const NoGrad no_grad;
-    shape = problem(in).shape();
+    options.gradient = ones_like(problem(problem.leaves));
   }
-  viz::GraphOptions options{.names = problem.leaves, .title = "Graph", .max_values = 36};
-  options.names.insert(options.names.end(), problem.constants.begin(), problem.constants.end());
-  options.gradient = ones(Dims(shape), DType::float64);
-  const viz::Graph graph = viz::run_graph([&] { return problem(in); }, options);
+  const viz::Graph graph = viz::run_graph([&] { return problem(problem.leaves); }, options);
   JsonObject gradients;
-  for (const auto& [name, x] : problem.leaves) {
-    Json gradient(nullptr);
-    for (const viz::GraphNode& node : graph.nodes)
-      if (node.kind == viz::GraphNode::Kind::leaf && node.name == name && node.gradient.defined())
-        gradient = numbers(node.gradient);
-    gradients.emplace_back(name, std::move(gradient));
-  }
+  for (const viz::GraphNode& node : graph.nodes)
+    if (node.kind == viz::GraphNode::Kind::leaf && node.gradient.defined())
+      gradients.emplace_back(node.name, numbers(node.gradient));
+  const Shape& shape = options.gradient.shape();
   return {{"shape", JsonArray(shape.begin(), shape.end())},
           {"html", viz::graph_html(graph)},
           {"gradients", std::move(gradients)},
@@ -144,8 +130,8 @@ JsonObject evaluated(const Json& request) {
 JsonObject checked(const Json& request) {
   const Problem problem(request);
   const GradientExplanation found =
-      explain_gradient([&](const std::vector<Tensor>& in) { return problem(in); }, problem.inputs(),
-                       {.names = problem.names()});
+      explain_gradient([&](const std::vector<Tensor>& in) { return problem(in); }, problem.leaves,
+                       {.names = problem.names});
   JsonObject lines;
   for (const GradcheckPair& pair : found.whole.pairs)
     lines.emplace_back(
@@ -174,18 +160,19 @@ JsonObject answered(const Json& request) {
           std::vector<Tensor> now;
           for (const Saved& x : saved)
             now.push_back(x.tensor().detach());
-          Names names = problem.values(now);
+          Names names;
+          problem.run(now, names);
           names.insert_or_assign("g", ctx.gradient());
           for (std::size_t i = 0; i < now.size(); ++i) {
-            const Tensor mine = evaluate(text_of(answers, problem.leaves[i].first.c_str()), names);
+            const Tensor mine = evaluate(text_of(answers, problem.names[i].c_str()), names);
             ctx.add(i, slopes != nullptr && *slopes ? mine * ctx.gradient() : mine);
           }
         });
   };
-  std::vector<Tensor> in = problem.inputs();
+  std::vector<Tensor> in = problem.leaves;
   Generator generator(1);
   for (int point = 0; point < 4; ++point) {  // at the leaves' values, and at random ones
-    const GradcheckReport report = gradcheck(yours, in, {.names = problem.names()});
+    const GradcheckReport report = gradcheck(yours, in, {.names = problem.names});
     if (!report)
       return {{"ok", false}, {"message", report.message}};
     for (Tensor& x : in)

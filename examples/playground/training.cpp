@@ -5,7 +5,7 @@
 
 // The program itself: its model, text, steps and samples.
 #define main char_transformer_main
-#include "../../examples/char_transformer/char_transformer.cpp"
+#include "../char_transformer/char_transformer.cpp"
 #undef main
 
 namespace playground {
