@@ -1,5 +1,5 @@
-# The playground (course/playground, examples/playground): an engine that answers requests, for its tests; and, built by Emscripten
-# (scripts/web), one file with its page, build/web/playground.html.  As a script, this file puts it together:
+# The playground (course/playground, examples/playground): an engine that answers requests, which tests link; and one file with
+# that engine, built by Emscripten (scripts/web), and its page: build/web/playground.html.  As a script, this file puts it together:
 #   cmake -DENGINE=playground_engine.js -DOUTPUT=playground.html -P XgradPlayground.cmake
 set(source ${CMAKE_CURRENT_LIST_DIR}/..)
 set(folder ${source}/course/playground)
@@ -56,4 +56,12 @@ if(EMSCRIPTEN)
   add_custom_command(OUTPUT ${page} DEPENDS playground_engine ${parts} ${CMAKE_CURRENT_LIST_FILE} VERBATIM
                      COMMAND ${CMAKE_COMMAND} -DENGINE=$<TARGET_FILE:playground_engine> -DOUTPUT=${page} -P ${CMAKE_CURRENT_LIST_FILE})
   add_custom_target(playground_page ALL DEPENDS ${page})
+elseif(XGRAD_TESTS)
+  add_executable(playground_tests ${source}/tests/playground/playground_test.cpp)
+  target_link_libraries(playground_tests PRIVATE Catch2::Catch2WithMain playground test_paths xgrad::xgrad fmt::fmt xgrad_private xgrad_flags)
+  target_include_directories(playground_tests PRIVATE ${source}/tests ${source} ${source}/course)
+  target_compile_options(playground_tests PRIVATE $<$<CONFIG:Release>:-O0>)
+  target_compile_definitions(playground_tests PRIVATE CATCH_CONFIG_FAST_COMPILE "PLAYGROUND_EXAMPLE=\"$<TARGET_FILE:char_transformer>\"")
+  add_dependencies(playground_tests char_transformer xgrad_program)
+  catch_discover_tests(playground_tests PROPERTIES ${xgrad_some_test})
 endif()

@@ -23,8 +23,7 @@ struct UnknownName : xgrad::ValueError {
   std::string name;
 };
 
-constexpr std::size_t most_bytes = 4'000, most_depth = 32, most_ops = 200;
-constexpr xgrad::Size most_elements = 1'024;
+constexpr std::size_t most_bytes = 4'000, most_depth = 32, most_ops = 200, most_elements = 1'024;
 
 /// The value of the last statement; `names` gets those that the statements name.  ValueError, with
 /// the place, for a text that is not a formula, or one above these limits; errors of ops are passed

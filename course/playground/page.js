@@ -37,16 +37,15 @@ const formulas = new Engine(20), trainer = new Engine(0);
 const tabs = [...document.querySelectorAll("[role=tab]")];
 function show_tab(tab) {
   for (const t of tabs) {
-    const chosen = t === tab;
-    t.setAttribute("aria-selected", chosen);
-    t.tabIndex = chosen ? 0 : -1;
-    by_id(t.getAttribute("aria-controls")).hidden = !chosen;
+    t.setAttribute("aria-selected", t === tab);
+    t.tabIndex = t === tab ? 0 : -1;
+    by_id(t.getAttribute("aria-controls")).hidden = t !== tab;
   }
 }
 tabs.forEach((tab, i) => {
   tab.addEventListener("click", () => show_tab(tab));
-  tab.addEventListener("keydown", (event) => {
-    const to = tabs[i + { ArrowRight: 1, ArrowLeft: -1 }[event.key]];
+  tab.addEventListener("keydown", ({ key }) => {
+    const to = tabs[i + { ArrowRight: 1, ArrowLeft: -1 }[key]];
     if (to) { show_tab(to); to.focus(); }
   });
 });
@@ -63,12 +62,10 @@ function leaf_of(leaf) {
   const cell = (k) => make("td", {}, make("input", { value: leaf.cells[k], "aria-label": `${leaf.name} (${place(k)})`, spellcheck: "false", oninput: (e) => { leaf.cells[k] = e.target.value.trim(); changed(); } }),
     make("span", { class: "gradient", "data-gradient": `${leaf.name} ${k}` }));
   const resize = (e) => {
-    const sizes = e.target.value.split(",").filter((s) => s.trim()).map(Number);
-    if (!sizes.every((n) => Number.isInteger(n) && n >= 1) || count(sizes) > 256) return void (by_id("error").textContent = `${leaf.name}: a shape is sizes from 1 on, as 2, 3, and at most 256 cells; none is one number`);
-    leaf.shape = sizes;
-    leaf.cells = Array.from({ length: count(sizes) }, (_, k) => leaf.cells[k] ?? "1");
-    draw_leaves();
+    leaf.shape = e.target.value.split(",").filter((s) => s.trim()).map(Number);
+    if (leaf.shape.every((n) => n >= 1) && count(leaf.shape) <= 1024) leaf.cells = Array.from({ length: count(leaf.shape) }, (_, k) => leaf.cells[k] ?? "1");
     changed();
+    if (leaf.cells.length === count(leaf.shape)) draw_leaves(); // (else the engine says what is wrong with the shape)
   };
   return make("div", { class: "leaf panel", "data-leaf": leaf.name },
     make("div", {}, make("code", {}, leaf.name), make("label", {}, "shape ", make("input", { class: "shape", value: leaf.shape.join(", "), onchange: resize })),
@@ -92,15 +89,11 @@ function changed(wait = 150) {
   timer = setTimeout(evaluate, wait);
 }
 async function evaluate() {
-  if (busy) return void (again = true);
+  if ((again = busy)) return;
   busy = true;
   const answer = await formulas.ask(problem("evaluate"));
   busy = false;
-  if (again) { again = false; return evaluate(); }
-  show_answer(answer);
-}
-function show_answer(answer) {
-  document.body.classList.toggle("stale", Boolean(answer.error));
+  if (again) return evaluate();
   by_id("error").replaceChildren(answer.error || "", answer.unknown ? make("button", { onclick: () => { leaves.push({ name: answer.unknown, shape: [], cells: ["1"] }); draw_leaves(); changed(0); } }, `Make ${answer.unknown} a leaf`) : "");
   for (const span of document.querySelectorAll("[data-gradient]")) {
     const [name, k] = span.dataset.gradient.split(" "), gradient = answer.gradients?.[name];
@@ -132,11 +125,9 @@ function show_graph(html) {
   by_id("graphs").append(frame);
 }
 
-function choices(id, list, first) {
-  by_id(id).append(...(first ? [make("option", { value: "" }, first)] : []), ...list.map((one, i) => make("option", { value: i }, one.title)));
-}
+const choices = (id, list) => by_id(id).append(...list.map((one, i) => make("option", { value: i }, one.title)));
 choices("examples", data.formulas);
-choices("mistakes", data.mistakes, "none");
+choices("mistakes", data.mistakes);
 on("examples", "change", (e) => { by_id("mistakes").value = ""; open_formula(data.formulas[e.target.value]); });
 // Within the formula if it has the op, else as a formula of its own; "none" takes it out again.
 on("mistakes", "change", (e) => {
@@ -173,8 +164,6 @@ on("answers", "submit", async (event) => {
   const answer = await formulas.ask({ ...exercise(), do: "answer", answers: Object.fromEntries(new FormData(event.target)) });
   by_id("judged").replaceChildren(make("span", { class: answer.ok ? "good" : "bad" }, answer.error || `${answer.ok ? "✓" : "✗"} ${answer.message}`));
 });
-
-// ---- start ----
 
 open_exercise();
 open_formula(data.formulas[0]);

@@ -4,7 +4,6 @@
 #include <new>
 #include <xgrad/autograd/check/describe.hpp>
 #include <xgrad/autograd/check/explain.hpp>
-#include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/graph.hpp>
 #include <xgrad/autograd/ops.hpp>
@@ -138,20 +137,16 @@ JsonObject checked(const Json& request) {
         pair.input_name,
         fmt::format("{} compared, {} wrong, {} unchecked{}{}", pair.elements, pair.disagree,
                     pair.unchecked, pair.explanation.empty() ? "" : ": ", pair.explanation));
-  JsonArray ops;
-  if (found.first_wrong)
-    ops.emplace_back(found.ops[*found.first_wrong].op);
-  return {{"ok", found.ok},
-          {"message", found.message},
-          {"leaves", std::move(lines)},
-          {"wrong", std::move(ops)}};
+  const std::string wrong = found.first_wrong ? found.ops[*found.first_wrong].op : "";
+  return {
+      {"ok", found.ok}, {"message", found.message}, {"leaves", std::move(lines)}, {"wrong", wrong}};
 }
 
 // The learner's gradients as the backward of an op whose forward is the formula.
 JsonObject answered(const Json& request) {
   const Problem problem(request);
   const Json& answers = part(request, "answers");
-  const auto* const slopes = request.find<bool>("slopes");
+  const bool slopes = request.find("slopes") != nullptr;
   const auto yours = [&](const std::vector<Tensor>& in) {
     std::vector<Saved> saved(in.begin(), in.end());
     return record(
@@ -165,7 +160,7 @@ JsonObject answered(const Json& request) {
           names.insert_or_assign("g", ctx.gradient());
           for (std::size_t i = 0; i < now.size(); ++i) {
             const Tensor mine = evaluate(text_of(answers, problem.names[i].c_str()), names);
-            ctx.add(i, slopes != nullptr && *slopes ? mine * ctx.gradient() : mine);
+            ctx.add(i, slopes ? mine * ctx.gradient() : mine);
           }
         });
   };
@@ -182,14 +177,11 @@ JsonObject answered(const Json& request) {
 }
 
 JsonObject answer(const Json& request) {
+  static const std::map<std::string, JsonObject (*)(const Json&)> here{
+      {"evaluate", evaluated}, {"check", checked}, {"answer", answered}};
   const std::string what = text_of(request, "do");
-  if (what == "evaluate")
-    return evaluated(request);
-  if (what == "check")
-    return checked(request);
-  if (what == "answer")
-    return answered(request);
-  return trained(what, request);
+  const auto found = here.find(what);
+  return found == here.end() ? trained(what, request) : found->second(request);
 }
 
 }  // namespace

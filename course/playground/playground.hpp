@@ -1,8 +1,6 @@
 #pragma once
 // The playground's engine for its page: a request and its answer are JSON.
 //
-//   {"do": "evaluate", "formula": "x * x", "leaves": [{"name": "x", "shape": [], "cells": ["3"]}]}
-//
 // do        | and                                | answers
 // evaluate  | formula, leaves                    | shape; html: the graph page; gradients by leaf
 // check     | formula, leaves                    | ok, message, and per leaf a line: by differences

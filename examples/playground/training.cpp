@@ -130,7 +130,8 @@ JsonObject trained(const std::string& what, const Json& request) {
     check<ValueError>(text.size() <= most_text, "the text has {} bytes: the page takes {}",
                       text.size(), most_text);
     current().reset();  // its memory first
-    current() = std::make_unique<Training>(text, count_of(request, "seed", 1'000'000),
+    current() = std::make_unique<Training>(text.empty() ? verses : text,
+                                           count_of(request, "seed", 1'000'000),
                                            count_of(request, "steps", 1'000'000));
     std::size_t parameters = 0;
     for (const Tensor& p : nn::parameters(current()->model))

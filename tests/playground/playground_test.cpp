@@ -152,8 +152,8 @@ TEST_CASE("the playground answers hostile formulas with a sentence") {
   says("1.2.3", "`.T`");
   says("1e", "`e` is unexpected");
   says("y", "`y` has no value");
-  says("frobnicate(x)", "there is no `frobnicate`; there are abs, cos,");
-  says("exp(x, x)", "exp takes 1 arguments, and has 2");
+  says("frobnicate(x)", "there is no `frobnicate`; there are cos, cross_entropy,");
+  says("exp(x, x)", "exp takes 1 argument, and has 2");
   says("sum(x, 0.5)", "one whole number");
   says("sum(x, 1e300)", "one whole number");
   says("x.U", "`.T`");
@@ -233,7 +233,7 @@ TEST_CASE("each mistake of the course is named where it is planted") {
     // Softmax gives nothing back to a hidden score, so the whole gradient is right by luck.
     CHECK((answer["wrong"] > 0) == (op != "my_mask"));
     CHECK(checked["ok"] == false);
-    CHECK(checked["wrong"] == Json::array({op}));
+    CHECK(checked["wrong"] == op);
     CHECK_THAT(checked["message"].get<std::string>(), ContainsSubstring(op));
     // In the form in which it is planted into another formula.
     if (mistake.contains("replaces"))
@@ -379,7 +379,7 @@ TEST_CASE("the playground answers hostile texts with a sentence") {
   const auto start = [](const std::string& text) {
     return Json{{"do", "start"}, {"text", text}, {"seed", 1}, {"steps", 10}};
   };
-  says(start(""), "too short");
+  CHECK(ask(start(""))["characters"] == 34);  // the example's own verses
   says(start("a rose"), "too short");
   says(start(std::string(3 << 20, 'a')), "the page takes");
   Json bad = start(verses());
