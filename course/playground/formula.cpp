@@ -275,7 +275,7 @@ class Reader {
       inner = shape;
     } while (take(','));
     close(']');
-    inner.insert(inner.begin(), static_cast<Size>(n));
+    inner.insert(inner.begin(), n);
     check_size("a table", inner);
     return inner;
   }

@@ -70,7 +70,7 @@ struct Problem {
         const double n = size.number().value_or(0);
         check<ValueError>(n >= 1 && n <= double{most_elements} && n == std::floor(n),
                           "{}: a size is a whole number from 1 to {}", name, most_elements);
-        shape.push_back(static_cast<Size>(n));
+        shape.push_back(static_cast<std::size_t>(n));
       }
       check_size(name, shape);
       std::vector<double> elements;
