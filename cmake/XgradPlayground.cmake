@@ -6,6 +6,7 @@ set(folder ${source}/course/playground)
 set(parts ${folder}/page.html ${source}/viz/page.css ${folder}/page.css ${folder}/examples.json ${source}/viz/page.js ${folder}/page.js
     ${source}/examples/playground/transformer.js ${folder}/worker.js)
 if(CMAKE_SCRIPT_MODE_FILE)
+  cmake_minimum_required(VERSION 3.22)
   set(i 0)
   foreach(part IN LISTS parts ENGINE)
     file(READ ${part} part_${i})

@@ -33,7 +33,6 @@ class Engine {
 const formulas = new Engine(20), trainer = new Engine(0);
 
 // ---- tabs ----
-
 const tabs = [...document.querySelectorAll("[role=tab]")];
 function show_tab(tab) {
   for (const t of tabs) {
@@ -51,7 +50,6 @@ tabs.forEach((tab, i) => {
 });
 
 // ---- a formula and its leaves ----
-
 let leaves = [];
 const problem = (what) => ({ do: what, formula: by_id("formula").value, leaves });
 const count = (shape) => shape.reduce((n, size) => n * size, 1);
@@ -68,7 +66,7 @@ function leaf_of(leaf) {
     if (leaf.cells.length === count(leaf.shape)) draw_leaves(); // (else the engine says what is wrong with the shape)
   };
   return make("div", { class: "leaf panel", "data-leaf": leaf.name },
-    make("div", {}, make("code", {}, leaf.name), make("label", {}, "shape ", make("input", { class: "shape", value: leaf.shape.join(", "), onchange: resize })),
+    make("div", {}, make("code", {}, leaf.name), make("label", {}, "shape ", make("input", { class: "shape", placeholder: "number", value: leaf.shape.join(", "), onchange: resize })),
       make("label", {}, make("input", { type: "checkbox", checked: leaf.constant, onchange: (e) => { leaf.constant = e.target.checked; changed(); } }), " constant"),
       make("button", { "aria-label": `Remove ${leaf.name}`, onclick: () => { leaves = leaves.filter((l) => l !== leaf); draw_leaves(); changed(); } }, "×")),
     make("table", { role: "presentation" }, Array.from({ length: rows }, (_, r) => make("tr", { class: r > 0 && r % block === 0 ? "gap" : "" }, Array.from({ length: columns }, (_, c) => cell(r * columns + c))))));
@@ -94,7 +92,7 @@ async function evaluate() {
   const answer = await formulas.ask(problem("evaluate"));
   busy = false;
   if (again) return evaluate();
-  by_id("error").replaceChildren(answer.error || "", answer.unknown ? make("button", { onclick: () => { leaves.push({ name: answer.unknown, shape: [], cells: ["1"] }); draw_leaves(); changed(0); } }, `Make ${answer.unknown} a leaf`) : "");
+  by_id("error").replaceChildren(answer.error ? `${answer.error} ` : "", answer.unknown ? make("button", { onclick: () => { leaves.push({ name: answer.unknown, shape: [], cells: ["1"] }); draw_leaves(); changed(0); } }, `Make ${answer.unknown} a leaf`) : "");
   for (const span of document.querySelectorAll("[data-gradient]")) {
     const [name, k] = span.dataset.gradient.split(" "), gradient = answer.gradients?.[name];
     span.textContent = gradient ? `∂ ${typeof gradient[k] === "string" ? gradient[k] : number(gradient[k])}` : "";
@@ -147,7 +145,6 @@ on("check", "click", async () => {
 });
 
 // ---- exercises ----
-
 const exercise = () => data.exercises[by_id("exercises").value];
 function open_exercise() {
   const { text, formula, leaves } = exercise();

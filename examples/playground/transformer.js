@@ -7,7 +7,7 @@ function draw_curve() {
   if (losses.length < 2) return void by_id("curve").replaceChildren();
   const most = Math.max(...losses.map(([, loss]) => loss)), points = losses.map(([step, loss]) => `${((600 * step) / total).toFixed(1)},${(160 - (150 * loss) / most).toFixed(1)}`).join(" ");
   by_id("curve").replaceChildren(make("svg", { viewBox: "0 0 600 160", preserveAspectRatio: "none", role: "img", "aria-label": `The loss over ${total} steps, from ${number(losses[0][1])} to ${number(losses.at(-1)[1])}` },
-    make("line", { x1: 0, x2: 600, y1: 160, y2: 160, stroke: "var(--line)" }), make("polyline", { points })));
+    make("line", { x1: 0, x2: 600, y1: 160, y2: 160, stroke: "var(--line)" }), make("polyline", { points })), make("p", { class: "soft" }, `The loss: ${number(most)} at the top, 0 at the line.`));
 }
 function buttons() {
   for (const id of ["download", "sample", "attend"]) by_id(id).disabled = total === 0;

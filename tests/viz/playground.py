@@ -91,13 +91,13 @@ def edit(page):
         choose(page, "#examples", "0")
     with Shown(page):
         write(page, "[aria-label='w ()']", "1")
-    assert gradients(page)["x 0"] == "∂ 0.3287", gradients(page)  # 2 tanh(1.5) (1 - tanh(1.5)²)
+    assert gradients(page)["x 0"] == "∂ 0.3271", gradients(page)  # 2 tanh(1.5) (1 - tanh(1.5)²)
     # A step backward and forward, by the keyboard; an edit keeps the step.
     end = int(in_graph(page, "return page.getElementById('slider').value"))
     assert end == 7, end
     frame = page.find("#graphs iframe")
     page.driver.switch_to.frame(frame)
-    page.find("body").send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
+    page.find("#rows").send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
     assert page.js("return document.getElementById('slider').value") == str(end - 2)
     assert "Step 5 of 7" in page.find("#status").text
     page.driver.switch_to.default_content()
@@ -212,13 +212,19 @@ def transformer(page):
         assert b'"step":"25"' in saved.read_bytes()[:20000], saved.read_bytes()[:300]
         page.find("#upload").send_keys(str(saved))
         wait(lambda: "after 25 steps" in page.find("#progress").text, 120)
+    page.js("document.getElementById('attention').scrollIntoView()")
+    picture(page, "attention")
+    # An engine that breaks says so, and begins anew.
+    said = page.driver.execute_async_script("trainer.ask({ do: 'step' }, { put: new Uint8Array(1) }).then((a) => arguments[0](a.error))")
+    assert "has stopped, and begins anew" in said, said
+    page.find("#train").click()
+    wait(lambda: "step 1 " in page.find("#progress").text, 120)
     print(f"{losses[-1][1]:.4f} after 25 steps; {stopped}")
 
 
-begin = time.monotonic()
 with browser.Page(html) as page:
     wait(lambda: page.js("return document.documentElement.dataset.shown"), 120)
-    print(f"{html.stat().st_size / 1e6:.1f} MB, {time.monotonic() - begin:.1f} s to the first formula")
+    print(f"{html.stat().st_size / 1e6:.1f} MB, {page.js('return performance.now()') / 1000:.1f} s to the first formula")
     formulas(page)
     edit(page)
     mistakes(page)
