@@ -1,5 +1,5 @@
-# Writes the current commit as C++, if they have changed:
-# cmake -DSOURCE=folder -DCOMMIT=abc123 -DOUTPUT=build.cpp -P XgradCommit.cmake, the commit being that of sources without git
+# Writes the current commit and the compiler as C++, if they have changed:
+# cmake -DSOURCE=folder -DCOMMIT=abc123 "-DCOMPILER=GCC 12.2.0" -DOUTPUT=build.cpp -P XgradCommit.cmake, the commit being that of sources without git
 set(commit "${COMMIT}")
 find_program(git git)
 if(git AND EXISTS "${SOURCE}/.git")  # (not an enclosing project's)
@@ -12,6 +12,7 @@ file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[
 namespace program {
 
 const char* const build_commit = "@commit@";
+const char* const build_compiler = "@COMPILER@";
 
 }  // namespace program
 ]])

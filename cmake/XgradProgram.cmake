@@ -20,12 +20,31 @@ xgrad_together(runs)
 xgrad_together(program_parts)
 # Every build looks up the commit, and compiles one small file again if it has changed.
 set(commit ${CMAKE_CURRENT_BINARY_DIR}/program_build.cpp)
+string(REPLACE GNU GCC compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 add_custom_target(program_commit BYPRODUCTS ${commit} VERBATIM
-                  COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DCOMMIT=${XGRAD_COMMIT} -DOUTPUT=${commit}
+                  COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DCOMMIT=${XGRAD_COMMIT} -DOUTPUT=${commit} "-DCOMPILER=${compiler}"
                           -P ${PROJECT_SOURCE_DIR}/cmake/XgradCommit.cmake)
 add_dependencies(program_parts program_commit)
 target_sources(program_parts PRIVATE ${commit})
-set_source_files_properties(${commit} PROPERTIES GENERATED ON SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+# The page that `xgrad playground` writes, if scripts/web has made it.
+set(XGRAD_PLAYGROUND "${PROJECT_SOURCE_DIR}/build/web/playground.html" CACHE FILEPATH "The playground's page")
+set(page "")
+if(EXISTS "${XGRAD_PLAYGROUND}")
+  file(READ "${XGRAD_PLAYGROUND}" page)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${XGRAD_PLAYGROUND}")
+endif()
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/program_playground.cpp @ONLY CONTENT [[
+#include <xgrad/lm/program/commands.hpp>
+
+namespace program {
+
+static const char page[] = R"xgrad(@page@)xgrad";
+const std::string_view playground_page{page, sizeof(page) - 1};
+
+}  // namespace program
+]])
+target_sources(program_parts PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/program_playground.cpp)
+set_source_files_properties(${commit} ${CMAKE_CURRENT_BINARY_DIR}/program_playground.cpp PROPERTIES GENERATED ON SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 if(XGRAD_PACKAGES)  # libraries of others in an archive find each other by the program's path (DT_RPATH, not DT_RUNPATH)
   target_link_options(xgrad_program PRIVATE -Wl,--disable-new-dtags)
 endif()

@@ -59,10 +59,13 @@ struct RunsOptions {
 void report(const RunsOptions& options);
 /// Prints a table of the runs, and writes a page or a picture of them.
 void compare(const RunsOptions& options);
+/// Writes the page of scripts/web to `out`.  Error if xgrad was built before it.
+void playground(const RunsOptions& options);
+extern const std::string_view playground_page;
 
 /// Version, commit and compiler: "xgrad 0.1.0 (commit 13afac4), GCC 12.2.0".
 std::string describe_build();
-/// The commit that was built, "13afac4" or "13afac4-dirty"; empty outside git.
-extern const char* const build_commit;
+/// The commit that was built, "13afac4" or "13afac4-dirty", empty outside git; and "GCC 12.2.0".
+extern const char *const build_commit, *const build_compiler;
 
 }  // namespace program

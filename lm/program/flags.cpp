@@ -559,6 +559,11 @@ std::vector<Group> compare_flags(RunsOptions& options) {
             text("runs", options.runs, "the folder of each run, or its metrics.jsonl", "RUN")}}};
 }
 
+std::vector<Group> playground_flags(RunsOptions& options) {
+  options.out = "playground.html";
+  return {{"", {out(options.out, options.out), overwrite(options.overwrite)}}};
+}
+
 void add(CLI::App& app, const std::string& group, const Flag& flag) {
   const bool several = flag.kind == Kind::texts;
   const auto each = [read = flag.read](const std::vector<std::string>& given) {
@@ -655,7 +660,10 @@ void parse(int argc, const char* const* argv, Ranks& ranks, CommandLine& line) {
                  export_flags, export_model),
       command_of(program, "report", "write DIR/report.html from a run's files", report_flags,
                  report),
-      command_of(program, "compare", "compare runs in a table", compare_flags, compare)};
+      command_of(program, "compare", "compare runs in a table", compare_flags, compare),
+      command_of(program, "playground",
+                 "write a page with the engine in it: formulas, and a transformer that trains",
+                 playground_flags, playground)};
   for (const Command& command : commands)
     command.app->footer(for_example(examples, command.app->get_name() + " "));
   config_file = {};

@@ -1,4 +1,4 @@
-// The commands that show finished runs: report, compare.
+// The commands that show finished runs, report and compare, and the playground.
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 #include <vector>
+#include <xgrad/io/file.hpp>
 #include <xgrad/viz/chart.hpp>
 #include <xgrad/viz/page.hpp>
 
@@ -49,13 +50,7 @@ void report(const RunsOptions& options) {
 static void draw(const std::vector<runs::Run>& all, const std::string& out) {
   const runs::Curves curves = runs::loss_curves(all);
   check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");
-  std::string picture;
-  try {
-    picture = xgrad::viz::line_chart(curves.lines, curves.options);
-  } catch (const ValueError&) {
-    throw xgrad::Error("no axis has room for these losses or these steps");
-  }
-  xgrad::viz::save_svg(out, picture);
+  xgrad::viz::save_svg(out, xgrad::viz::line_chart(curves.lines, curves.options));
   if (!curves.cut.empty())
     say(fmt::format("beyond the picture: {}\n", curves.cut));
 }
@@ -72,6 +67,14 @@ void compare(const RunsOptions& options) {
   say(runs::table_text(all));
   if (!options.out.empty())
     say(options.out + "\n");
+}
+
+void playground(const RunsOptions& options) {
+  if (playground_page.empty())
+    throw xgrad::Error("xgrad was built without this page: run scripts/web, and build it again");
+  check_output(options.out, options.overwrite, {});
+  xgrad::io::write_file(options.out, playground_page);
+  say(options.out + "\n");
 }
 
 std::string write_report(const std::string& folder) {

@@ -344,20 +344,12 @@ std::optional<Run> read_all(const TrainOptions& given, const std::string& checkp
   return run;
 }
 
-#if defined(__clang__)
-constexpr const char* compiler = "Clang " __clang_version__;
-#elif defined(__GNUC__)
-constexpr const char* compiler = "GCC " __VERSION__;
-#else
-constexpr const char* compiler = "an unknown compiler";
-#endif
-
 }  // namespace
 
 std::string describe_build() {
   const std::string commit = build_commit;
   return fmt::format("xgrad {}{}, {}", xgrad::version(),
-                     commit.empty() ? "" : fmt::format(" (commit {})", commit), compiler);
+                     commit.empty() ? "" : fmt::format(" (commit {})", commit), build_compiler);
 }
 
 std::optional<Run> prepare(const TrainOptions& given, const Ranks& ranks) {

@@ -19,6 +19,12 @@ inline Names in(const std::string& folder, const Names& names) {
   return paths;
 }
 
+/// Whether the program has the playground's page, which scripts/web makes.
+inline bool has_playground() {
+  static const bool has = run(TemporaryFolder(), "playground").code == 0;
+  return has;
+}
+
 /// All commands.  The first row begins a run, and the second resumes one.
 inline std::vector<Use> uses() {
   const std::string run = "run/checkpoint.safetensors", rows = "run/metrics.jsonl";
@@ -30,7 +36,7 @@ inline std::vector<Use> uses() {
     files.insert(more.begin(), more.end());
     return Use{words, in(folder, files), {"text"}, folder};
   };
-  return {
+  std::vector<Use> all = {
       training(tiny_train("--out new --max-iters 20"), "new"),
       training("train --resume run --max-iters 60", "run"),
       training(tiny_train("--out new --max-iters 20 --init-from base.safetensors"), "new"),
@@ -55,6 +61,9 @@ inline std::vector<Use> uses() {
       {"compare run --out a.svg", {"a.svg"}, {rows}},
       {"compare run"},
   };
+  if (has_playground())
+    all.push_back({"playground --out p.html", {"p.html"}});
+  return all;
 }
 
 /// The text, a run without a report, its weights, and adapters to these.

@@ -102,6 +102,11 @@ TEST_CASE("corners: every command has a row, and writes the files of its row alo
     if (flags.find("--out ") != flags.npos || flags.find("--overwrite") != flags.npos)
       writing_commands.insert(name);
   }
+  if (!has_playground()) {
+    check_refused(folder, "playground", 1, {"built without this page: run scripts/web"});
+    rows.insert("playground");
+    writing_rows.insert("playground");
+  }
   CHECK(rows == commands);
   CHECK(writing_rows == writing_commands);
 }

@@ -11,6 +11,8 @@ TEST_CASE("xgrad: an argument without its flag, and a model that is elsewhere", 
   check_contains(said("train flags.json"), {"did you mean --config 'flags.json'?"});
   check_contains(said("eval run text"), {"did you mean --data 'text'?"});
   check_contains(said("sample run 'the cat'"), {"did you mean --prompt 'the cat'?"});
+  check_contains(said("train --bf16"), {"unknown flag '--bf16'; did you mean --dtype?"});
+  check_contains(said("sample run --bf16"), {"there is none: this command computes in float32"});
   CHECK_THAT(said("train nothing"), StartsWith("xgrad train: unexpected argument "
                                                "'nothing'\n"));
   for (const Arguments& words :
