@@ -44,7 +44,8 @@ constexpr std::string_view examples[] = {
     "export runs/000 --out folder/",
     "report runs/000 --overwrite",
     "compare runs/000 runs/001 --out both.html",
-    "compare runs/000 runs/001 --out losses.svg"};
+    "compare runs/000 runs/001 --out losses.svg",
+    "playground --out engine.html"};
 
 std::string for_example(std::span<const std::string_view> some, const std::string& command = "") {
   std::string text = "For example:";

@@ -347,9 +347,8 @@ std::optional<Run> read_all(const TrainOptions& given, const std::string& checkp
 }  // namespace
 
 std::string describe_build() {
-  const std::string commit = build_commit;
-  return fmt::format("xgrad {}{}, {}", xgrad::version(),
-                     commit.empty() ? "" : fmt::format(" (commit {})", commit), build_compiler);
+  const std::string commit = *build_commit == 0 ? "" : fmt::format(" (commit {})", build_commit);
+  return fmt::format("xgrad {}{}, {}", xgrad::version(), commit, build_compiler);
 }
 
 std::optional<Run> prepare(const TrainOptions& given, const Ranks& ranks) {
