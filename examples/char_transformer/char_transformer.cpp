@@ -127,34 +127,16 @@ double validation_loss(const CharTransformer& model, const Indices& ids) {
   return parallel::mean_loss(blocks, loss, blocks / 16 + 1);  // without gradients
 }
 
-// AdamW with weight decay on matrices alone.
-optim::AdamW optimizer_of(const CharTransformer& model) {
-  return optim::AdamW(
-      optim::decay_matrices(nn::parameters(model), {.betas = {0.9, 0.99}, .weight_decay = 0.1}));
-}
-
-// One update on random blocks of the text; the loss before it.
-double train(const CharTransformer& model, optim::AdamW& optimizer, const Text& text, double rate) {
-  const Indices starts = randint(text.train.numel() - block_size, {batch_size, 1});
-  const auto loss_of = [&](const Indices& shard) { return model.loss(text.train, shard); };
-  optimizer.zero_grad();
-  const double loss = parallel::backward(loss_of, starts);  // in shards, on all cores
-  optim::clip_grad_norm_(optimizer.params(), 1, {.error_if_nonfinite = true});
-  optimizer.set_learning_rate(rate);
-  optimizer.step();
-  return loss;
-}
-
 // Draws each character from the probabilities that the model gives it after those before.
-std::string sample(const CharTransformer& model, const Text& text, Indices ids, int length) {
+void print_sample(const CharTransformer& model, const Text& text, int length) {
   const NoGrad no_grad;
-  std::string written;
+  Indices ids = text.train[Slice{0, 1}];
   for (int i = 0; i < length; ++i) {
     const Tensor logits = model(ids[Slice{-block_size}].unsqueeze(0)).select(1, -1);  // (1, V)
     ids = cat({ids, multinomial(logits.softmax(-1), 1).flatten()});
-    written += text.characters[ids[-1].item()];
+    fmt::print("{}", text.characters[ids[-1].item()]);
   }
-  return written;
+  fmt::print("\n");
 }
 
 int main(int argc, char** argv) try {
@@ -179,7 +161,8 @@ int main(int argc, char** argv) try {
 
   manual_seed(seed);
   CharTransformer model(std::ssize(text.characters));
-  optim::AdamW optimizer = optimizer_of(model);
+  optim::AdamW optimizer(
+      optim::decay_matrices(nn::parameters(model), {.betas = {0.9, 0.99}, .weight_decay = 0.1}));
   const auto rate = optim::warmup_cosine({.warmup_iters = steps / 20, .lr_decay_iters = steps});
   const std::string run = fmt::format("{} {} {} {}", text.checksum, seed, batch_size, n_head);
   std::size_t step = 0;
@@ -193,7 +176,13 @@ int main(int argc, char** argv) try {
   static volatile std::sig_atomic_t interrupted = 0;
   std::signal(SIGINT, [](int) { interrupted = 1; });  // Ctrl-C ends the loop below
   for (; step < steps && !interrupted; ++step) {
-    const double loss = train(model, optimizer, text, rate(step));
+    const Indices starts = randint(text.train.numel() - block_size, {batch_size, 1});
+    const auto loss_of = [&](const Indices& shard) { return model.loss(text.train, shard); };
+    optimizer.zero_grad();
+    const double loss = parallel::backward(loss_of, starts);  // in shards, on all cores
+    optim::clip_grad_norm_(optimizer.params(), 1, {.error_if_nonfinite = true});
+    optimizer.set_learning_rate(rate(step));
+    optimizer.step();
     if (every > 0 && step % every == 0)
       fmt::print("step {} loss {:.6f}\n", step, loss);
   }
@@ -203,7 +192,7 @@ int main(int argc, char** argv) try {
     return 130;
   }
   fmt::print("validation loss {:.6f}\n", validation_loss(model, text.validation));
-  fmt::print("{}\n", sample(model, text, text.train[Slice{0, 1}], 500));
+  print_sample(model, text, 500);
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "char_transformer: {}\n", error.what());

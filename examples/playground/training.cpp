@@ -3,7 +3,8 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/trace.hpp>
 
-// The program itself: its model, text, steps and samples.
+// The program itself: its model and text.  Steps and samples are as in its main(), which a test
+// compares.
 #define main char_transformer_main
 #include "../char_transformer/char_transformer.cpp"
 #undef main
@@ -30,7 +31,20 @@ struct Training {
         seed(seed_),
         steps(steps_),
         model((manual_seed(seed), std::ssize(text.characters))),
-        optimizer(optimizer_of(model)) {}
+        optimizer(optim::decay_matrices(nn::parameters(model),
+                                        {.betas = {0.9, 0.99}, .weight_decay = 0.1})) {}
+
+  double make_step() {
+    const auto rate = optim::warmup_cosine({.warmup_iters = steps / 20, .lr_decay_iters = steps});
+    const Indices starts = randint(text.train.numel() - block_size, {batch_size, 1});
+    const auto loss_of = [&](const Indices& shard) { return model.loss(text.train, shard); };
+    optimizer.zero_grad();
+    const double loss = parallel::backward(loss_of, starts);
+    optim::clip_grad_norm_(optimizer.params(), 1, {.error_if_nonfinite = true});
+    optimizer.set_learning_rate(rate(step++));
+    optimizer.step();
+    return loss;
+  }
 
   std::string run() const {
     return fmt::format("{} {} {} {}", text.checksum, seed, batch_size, n_head);
@@ -144,17 +158,19 @@ JsonObject trained(const std::string& what, const Json& request) {
   check<ValueError>(current() != nullptr, "nothing is trained yet: start with a text");
   Training& t = *current();
   if (what == "step") {
-    const auto rate =
-        optim::warmup_cosine({.warmup_iters = t.steps / 20, .lr_decay_iters = t.steps});
-    const double loss = train(t.model, t.optimizer, t.text, rate(t.step));
-    return {{"step", t.step++}, {"loss", loss}};
+    const double loss = t.make_step();
+    return {{"step", t.step - 1}, {"loss", loss}};
   }
   if (what == "sample") {
-    const Generator before = default_generator();  // training goes on as if nothing was drawn
-    const Indices prompt = t.ids(text_of(request, "prompt"));
-    std::string text =
-        sample(t.model, t.text, prompt, static_cast<int>(count_of(request, "length", 10'000)));
-    default_generator() = before;
+    const NoGrad no_grad;
+    Generator generator = default_generator();  // training goes on as if nothing was drawn
+    Indices ids = t.ids(text_of(request, "prompt"));
+    std::string text;
+    for (std::size_t left = count_of(request, "length", 10'000); left > 0; --left) {
+      const Tensor logits = t.model(ids[Slice{-block_size}].unsqueeze(0)).select(1, -1);
+      ids = cat({ids, multinomial(logits.softmax(-1), 1, false, generator).flatten()});
+      text += t.text.characters[ids[-1].item()];
+    }
     return {{"text", std::move(text)}};
   }
   if (what == "attention")
