@@ -3,7 +3,7 @@
 # Tests of the core that cannot pass there, and why.  All others must.
 set(not_under_node
   # They start threads, or ask for several, of which there is one.
-  [[[threads]]]
+  "[threads]"
   [["a large block that one thread frees is there for another"]]
   [["a thread that frees another's blocks does not accumulate them"]]
   [["a thread keeps 64 MiB of small blocks and no more"]]
