@@ -135,7 +135,7 @@ TEST_CASE("corners: one run at a time in a folder, which others may read", "[cor
   write_bytes(folder / "run/checkpoint.safetensors.123.4.tmp", "half");
   write_bytes(folder / "run/best.safetensors.123.5.tmp", "half");
   write_bytes(folder / "run/mine.safetensors.123.4.tmp", "not its own");
-  Process next(elsewhere, {"train", "--resume", folder / "run"});
+  Process next(elsewhere, {"train", "--resume", folder / "run", "--max-iters", "1000000000"});
   next.wait_for("step ");
   next.signal(SIGTERM);
   check_ends(next, 128 + SIGTERM);
@@ -589,9 +589,10 @@ TEST_CASE("corners: no command replaces a file that it was not told to", "[corne
     for (const std::string& file : use.writes)
       folder.write(file, "somebody's own");
     // A command that fails has not replaced any file.
-    Arguments fails = over;
-    fails[1] = "none";
-    check_refused(folder, fails, 1, {"none"});
+    if (Arguments fails = over; !use.reads.empty()) {
+      fails[1] = "none";
+      check_refused(folder, fails, 1, {"none"});
+    }
     CHECK(run(folder, over).code == 0);
     for (const std::string& file : use.writes)
       CHECK(read_bytes(folder / file) != "somebody's own");
