@@ -29,7 +29,8 @@ target_sources(program_parts PRIVATE ${commit})
 # The page that `xgrad playground` writes, if scripts/web has made it.
 set(XGRAD_PLAYGROUND "${PROJECT_SOURCE_DIR}/build/web/playground.html" CACHE FILEPATH "The playground's page")
 set(page "")
-if(EXISTS "${XGRAD_PLAYGROUND}")
+file(GLOB found CONFIGURE_DEPENDS "${XGRAD_PLAYGROUND}")  # a page that is made later is found by the next build
+if(found)
   file(READ "${XGRAD_PLAYGROUND}" page)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${XGRAD_PLAYGROUND}")
 endif()
@@ -44,6 +45,7 @@ const std::string_view playground_page{page, sizeof(page) - 1};
 }  // namespace program
 ]])
 target_sources(program_parts PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/program_playground.cpp)
+set_property(SOURCE ${CMAKE_CURRENT_BINARY_DIR}/program_playground.cpp PROPERTY COMPILE_OPTIONS -Wno-overlength-strings)
 set_source_files_properties(${commit} ${CMAKE_CURRENT_BINARY_DIR}/program_playground.cpp PROPERTIES GENERATED ON SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 if(XGRAD_PACKAGES)  # libraries of others in an archive find each other by the program's path (DT_RPATH, not DT_RUNPATH)
   target_link_options(xgrad_program PRIVATE -Wl,--disable-new-dtags)

@@ -58,6 +58,7 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
                            Boxed<std::string>, Boxed<JsonArray>, Boxed<JsonObject>> {
   using variant::variant;
   Json();
+  // A 32-bit size_t is none of the alternatives.
   template <std::unsigned_integral N>
   requires(sizeof(N) == 4) Json(N number) : variant(std::uint64_t{number}) {}
   // If memory for a copy runs out, GCC 12's variant destroys an object that was never constructed.

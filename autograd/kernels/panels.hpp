@@ -11,12 +11,12 @@
 
 namespace xgrad::kernels {
 
-// The rows of c that are summed at once, in two registers each: a few must be left.
-#if defined(__AVX512F__) || defined(__aarch64__)  // of 32
+// The rows of c that are summed at once: each takes two registers, and a few must be left.
+#if defined(__AVX512F__) || defined(__aarch64__)  // 32 registers, else 16
 inline constexpr std::size_t most_rows = 8;
 #elif defined(__FMA__)
 inline constexpr std::size_t most_rows = 6;
-#else  // a product takes one more before it is added
+#else  // a product takes one more register before it is added
 inline constexpr std::size_t most_rows = 4;
 #endif
 

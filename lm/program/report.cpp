@@ -47,26 +47,25 @@ void report(const RunsOptions& options) {
   }
 }
 
-static void draw(const std::vector<runs::Run>& all, const std::string& out) {
-  const runs::Curves curves = runs::loss_curves(all);
-  check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");
-  xgrad::viz::save_svg(out, xgrad::viz::line_chart(curves.lines, curves.options));
-  if (!curves.cut.empty())
-    say(fmt::format("beyond the picture: {}\n", curves.cut));
-}
-
 void compare(const RunsOptions& options) {
   const std::vector<runs::Run> all = read_all_runs(options.runs);
   if (!options.out.empty()) {
     check_output(options.out, options.overwrite, runs::files_of(all));
-    if (options.out.ends_with(".svg"))
-      draw(all, options.out);
-    else
+    if (options.out.ends_with(".svg")) {
+      const runs::Curves curves = runs::loss_curves(all);
+      check<xgrad::Error>(!curves.empty(), "there is no loss that is finite");
+      try {
+        xgrad::viz::save_svg(options.out, xgrad::viz::line_chart(curves.lines, curves.options));
+      } catch (const ValueError&) {
+        throw xgrad::Error("no axis has room for these losses or these steps");
+      }
+      if (!curves.cut.empty())
+        say(fmt::format("beyond the picture: {}\n", curves.cut));
+    } else {
       xgrad::viz::save(options.out, runs::page(all));
+    }
   }
-  say(runs::table_text(all));
-  if (!options.out.empty())
-    say(options.out + "\n");
+  say(runs::table_text(all) + (options.out.empty() ? "" : options.out + "\n"));
 }
 
 void playground(const RunsOptions& options) {
