@@ -1,5 +1,6 @@
 #pragma once
-// Language models in one header: GPT with generation, texts and tokens, pretrained folders, adapters.
+// Language models in one header: GPT with generation, texts and tokens, pretrained folders,
+// adapters.
 
 #include "lm/adapters.hpp"
 #include "lm/byte_pairs.hpp"

@@ -53,9 +53,8 @@ Array<T> empty_array(const Shape& shape) {
   const auto n = static_cast<std::size_t>(numel(shape));
   Allocator<T> allocator;
   T* const block = allocator.allocate(n);
-  return {std::shared_ptr<T>(
-              block, [n](T* b) { Allocator<T>().deallocate(b, n); }, allocator),
-          shape};
+  return {
+      std::shared_ptr<T>(block, [n](T* b) { Allocator<T>().deallocate(b, n); }, allocator), shape};
 }
 
 /// A copy of n elements, shaped.

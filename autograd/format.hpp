@@ -10,8 +10,9 @@
 #include "ops.hpp"
 
 template <class T>
-requires(std::same_as<T, xgrad::Tensor> || std::same_as<T, xgrad::Indices> ||
-         std::same_as<T, xgrad::Mask>) struct fmt::formatter<T> : fmt::formatter<std::string> {
+  requires(std::same_as<T, xgrad::Tensor> || std::same_as<T, xgrad::Indices> ||
+           std::same_as<T, xgrad::Mask>)
+struct fmt::formatter<T> : fmt::formatter<std::string> {
   template <class Context>
   auto format(const T& x, Context& context) const {
     return fmt::formatter<std::string>::format(to_string(x), context);

@@ -31,7 +31,8 @@ Tensor checkpoint(const std::function<Tensor(const std::vector<Tensor>&)>& f,
                   const std::vector<Tensor>& inputs);
 /// The same for a layer, or another function of one Tensor.
 template <class F>
-requires std::invocable<const F&, const Tensor&> Tensor checkpoint(F f, const Tensor& x) {
+  requires std::invocable<const F&, const Tensor&>
+Tensor checkpoint(F f, const Tensor& x) {
   const auto of_first = [f = std::move(f)](const std::vector<Tensor>& in) { return f(in[0]); };
   return checkpoint(std::function<Tensor(const std::vector<Tensor>&)>(of_first), std::vector{x});
 }

@@ -24,8 +24,8 @@ template <class I>
 concept Integer = std::is_integral_v<I> && !std::is_same_v<I, bool>;
 
 template <class I>
-concept IntegerOrEnumerator = Integer<I> ||
-    (std::is_enum_v<I>&& std::is_convertible_v<I, std::int64_t>);
+concept IntegerOrEnumerator =
+    Integer<I> || (std::is_enum_v<I> && std::is_convertible_v<I, std::int64_t>);
 
 /// One size, dimension or position as users write it: any integer type, negative where that has a
 /// meaning, and nothing that has a fraction.  ShapeError beyond int64.
@@ -165,8 +165,8 @@ decltype(auto) dispatch(DType dtype, F&& f) {
   return dtype == DType::float32 ? f.template operator()<float>() : f.template operator()<double>();
 }
 
-/// The product of the sizes; 1 for a 0-d shape.  ShapeError if it exceeds 2^60, zeros apart, or 2^28
-/// where addresses have 32 bits.
+/// The product of the sizes; 1 for a 0-d shape.  ShapeError if it exceeds 2^60, zeros apart, or
+/// 2^28 where addresses have 32 bits.
 Size numel(const Shape& shape);
 
 /// "(2, 5, 7)", "(3,)", "()".

@@ -39,7 +39,7 @@ using value_type_of = std::remove_cv_t<typename std::remove_cvref_t<E>::value_ty
 template <class A, class B>
 inline constexpr bool both_bool_or_neither = std::is_same_v<A, bool> == std::is_same_v<B, bool>;
 template <class V, class T>
-inline constexpr bool integers_or_vectors = std::is_integral_v<V>&& both_bool_or_neither<V, T>;
+inline constexpr bool integers_or_vectors = std::is_integral_v<V> && both_bool_or_neither<V, T>;
 template <class V, class T>
 inline constexpr bool integers_or_vectors<std::vector<V>, T> = integers_or_vectors<V, T>;
 
@@ -113,7 +113,7 @@ concept XtensorOfElements = XtensorExpression<E> && Element<detail::value_type_o
 /// Integers for Indices, bools for a Mask.
 template <class E, class T>
 concept XtensorOfIntegers = XtensorExpression<E> && std::integral<detail::value_type_of<E>> &&
-    detail::both_bool_or_neither<detail::value_type_of<E>, T>;
+                            detail::both_bool_or_neither<detail::value_type_of<E>, T>;
 
 /// Integers for Indices, bools for a Mask, and vectors of these.
 template <class V, class T>
@@ -146,7 +146,7 @@ class DiscreteTensor {
   DiscreteTensor(E&& expression);
   /// A std::vector of integers (for a Mask of bools), or of vectors of such vectors.
   template <class V>
-  requires IntegersOrVectors<V, T>
+    requires IntegersOrVectors<V, T>
   explicit DiscreteTensor(const std::vector<V>& values);
 
   auto array() const;  ///< an xtensor expression that shares the memory (xtensor.hpp)

@@ -98,8 +98,9 @@ inline constexpr bool broadcasts_reduction<xt::xfunction<F, E...>> =
 template <class T, class E>
 Array<T> from_xtensor(E&& e) {
   using Expression = std::remove_cvref_t<E>;
-  static_assert(!broadcasts_reduction<Expression>,
-                "xtensor broadcasts a lazy reduction with keep_dims wrongly: put xt::eval() around it");
+  static_assert(
+      !broadcasts_reduction<Expression>,
+      "xtensor broadcasts a lazy reduction with keep_dims wrongly: put xt::eval() around it");
   const Shape shape(e.shape().begin(), e.shape().end());
   if constexpr (is_container<Expression>)
     if (std::cmp_less(e.storage().size(), numel(shape)))

@@ -41,8 +41,7 @@ int main(int argc, char** argv) try {
   // The same graph as a page to look at, which goes backward step by step.
   if (argc > 1) {
     io::check_output(argv[1], argc > 2 && argv[2] == std::string("--overwrite"));
-    viz::write_graph_html(argv[1], [&] { return a * b + sin(a); },
-                            {.names = {{"a", a}, {"b", b}}});
+    viz::write_graph_html(argv[1], [&] { return a * b + sin(a); }, {.names = {{"a", a}, {"b", b}}});
   }
 } catch (const std::exception& error) {
   std::fprintf(stderr, "learn_02: %s\n", error.what());

@@ -53,8 +53,7 @@ std::string target_of(const std::string& path) {
       cannot_be_written(path, std::strerror(error ? error.value() : ELOOP));
     target = target.parent_path() / next;
   }
-  struct stat there {
-  }, found{}, stream{};
+  struct stat there{}, found{}, stream{};
   if (::stat(path.c_str(), &there) != 0)
     return target.string();
   if (!S_ISREG(there.st_mode))
@@ -74,7 +73,7 @@ ReadFile::ReadFile(std::string path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0)
     fail<FileError>("{}: cannot be opened: {}", path_, std::strerror(errno));
-  struct stat status {};
+  struct stat status{};
   const bool regular = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
   if (!regular) {
     ::close(descriptor_);
@@ -194,8 +193,7 @@ void write_file(const std::string& path, std::string_view content) {
 }
 
 void check_output(const std::string& path, bool overwrite, const std::vector<std::string>& inputs) {
-  struct stat there {
-  }, input{};
+  struct stat there{}, input{};
   if (::lstat(path.c_str(), &there) != 0)  // true for a broken link as well
     return;
   if (::stat(path.c_str(), &there) == 0)

@@ -41,7 +41,8 @@ class Builder : public nlohmann::json_sax<Library> {
   bool parse_error(std::size_t position, const std::string&,
                    const Library::exception& error) override {
     if (error.id / 100 != 1)  // no parse_error
-      fail<ValueError>("is not JSON that can be read: a number is above the largest float64, 1.8e308");
+      fail<ValueError>(
+          "is not JSON that can be read: a number is above the largest float64, 1.8e308");
     const std::uint64_t byte = first_byte_ + (position > 0 ? position - 1 : 0);
     throw NotJson(fmt::format("is not JSON (byte {})", byte), byte);
   }
@@ -209,7 +210,8 @@ void write_chrome_trace(const std::string& path, std::span<const Profile::Event>
                               {"dur", e.end - e.begin},
                               {"pid", std::uint64_t{0}},
                               {"tid", std::uint64_t{e.thread}}});
-  write_file(path, format_json(JsonObject{{"traceEvents", std::move(list)}}, InvalidUtf8::replaced));
+  write_file(path,
+             format_json(JsonObject{{"traceEvents", std::move(list)}}, InvalidUtf8::replaced));
 }
 
 }  // namespace xgrad::io

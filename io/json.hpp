@@ -29,8 +29,8 @@ template <class T>
 class Boxed {
  public:
   template <std::convertible_to<T> U>
-  requires(!std::same_as<std::remove_cvref_t<U>, Boxed>) Boxed(U&& value)
-      : Boxed(T(std::forward<U>(value)), 0) {}
+    requires(!std::same_as<std::remove_cvref_t<U>, Boxed>)
+  Boxed(U&& value) : Boxed(T(std::forward<U>(value)), 0) {}
   Boxed(const Boxed& other) : Boxed(T(*other), 0) {}
   Boxed& operator=(const Boxed& other) { return *this = Boxed(other); }
   Boxed(Boxed&&) noexcept = default;
@@ -60,7 +60,8 @@ struct Json : std::variant<std::nullptr_t, bool, std::uint64_t, std::int64_t, do
   Json();
   // A 32-bit size_t is none of the alternatives.
   template <std::unsigned_integral N>
-  requires(sizeof(N) == 4) Json(N number) : variant(std::uint64_t{number}) {}
+    requires(sizeof(N) == 4)
+  Json(N number) : variant(std::uint64_t{number}) {}
   // If memory for a copy runs out, GCC 12's variant destroys an object that was never constructed.
   Json(const Json& other);
   Json& operator=(const Json& other) { return *this = Json(other); }

@@ -20,7 +20,7 @@ struct AdapterConfig {
   /// A regular expression that targets match as well, unless their whole name is listed: of
   /// target_modules, or of layers_to_transform and layers_pattern.  Empty: none.
   std::string pattern;
-  std::string base;  ///< base_model_name_or_path
+  std::string base;                               ///< base_model_name_or_path
   std::vector<std::string> modules_to_save = {};  ///< whose own weights are in the file, too
 };
 /// FileError, which names the key, for adapters that nn::Linear cannot have: of another peft_type,

@@ -100,7 +100,7 @@ constexpr Family families[] = {{"gpt2", "GPT2LMHeadModel"},
 // Sizes that every configuration has, with their keys.
 struct SizeKey {
   const char *gpt2, *llama;
-  Size GPTConfig::*size;
+  Size GPTConfig::* size;
 };
 constexpr SizeKey size_keys[] = {{"vocab_size", "vocab_size", &GPTConfig::vocab_size},
                                  {"n_positions", "max_position_embeddings", &GPTConfig::block_size},

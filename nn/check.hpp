@@ -212,9 +212,9 @@ std::ostream& operator<<(std::ostream& out, const LayerReport& report);
 /// Throws any error of f for these inputs, in the dtype of the layer's first Tensor; an error
 /// within a check is that check's failure.
 template <class M, class F>
-requires std::is_invocable_r_v < Tensor, const F&, const M&, const std::vector<Tensor>
-& > LayerReport check_layer(const M& layer, const F& f, const std::vector<Tensor>& inputs,
-                            const LayerCheckOptions& options = {}) {
+  requires std::is_invocable_r_v<Tensor, const F&, const M&, const std::vector<Tensor>&>
+LayerReport check_layer(const M& layer, const F& f, const std::vector<Tensor>& inputs,
+                        const LayerCheckOptions& options = {}) {
   const M copy = clone(layer);
   return detail::check_layer(
       detail::members(copy), [&](const std::vector<Tensor>& in) -> Tensor { return f(copy, in); },
@@ -222,8 +222,9 @@ requires std::is_invocable_r_v < Tensor, const F&, const M&, const std::vector<T
 }
 /// The same of f(layer, x).
 template <class M, class F>
-requires std::is_invocable_r_v<Tensor, const F&, const M&, const Tensor&> LayerReport
-check_layer(const M& layer, const F& f, const Tensor& x, const LayerCheckOptions& options = {}) {
+  requires std::is_invocable_r_v<Tensor, const F&, const M&, const Tensor&>
+LayerReport check_layer(const M& layer, const F& f, const Tensor& x,
+                        const LayerCheckOptions& options = {}) {
   return check_layer(
       layer, [&](const M& m, const std::vector<Tensor>& in) -> Tensor { return f(m, in[0]); },
       std::vector{x}, options);

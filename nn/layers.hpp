@@ -292,11 +292,14 @@ template <class Options, Tensor (*op)(const Tensor&, const Tensor&, Options),
 struct Loss {
   std::remove_cvref_t<Options> options = {};
 
-  Tensor operator()(const Tensor& x, const Tensor& target) const requires(op != nullptr) {
+  Tensor operator()(const Tensor& x, const Tensor& target) const
+    requires(op != nullptr)
+  {
     return op(x, target, options);
   }
   Tensor operator()(const Tensor& x, const Indices& target) const
-      requires(op_of_indices != nullptr) {
+    requires(op_of_indices != nullptr)
+  {
     return op_of_indices(x, target, options);
   }
   static void visit(auto& self, auto&& v) {
@@ -416,9 +419,8 @@ class Sequential {
   Sequential& operator=(Sequential&&) noexcept;
   ~Sequential();
   template <class A, class B, class... More>
-  requires(Layer<std::remove_cvref_t<A>>&& Layer<std::remove_cvref_t<B>>)
-      Sequential(A&&, B&&, More&&...)
-  = delete;  // write Sequential{...}, with braces
+    requires(Layer<std::remove_cvref_t<A>> && Layer<std::remove_cvref_t<B>>)
+  Sequential(A&&, B&&, More&&...) = delete;  // write Sequential{...}, with braces
 
   void push_back(detail::AnyLayer layer);
   std::size_t size() const { return layers_.size(); }

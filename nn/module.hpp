@@ -62,21 +62,16 @@ struct AnyVisitor {
   void operator()(std::string_view, T&&) const {}
 };
 template <class M>
-concept HasVisit = requires(std::remove_const_t<M>& model) {
-  std::remove_const_t<M>::visit(model, AnyVisitor{});
-};
+concept HasVisit =
+    requires(std::remove_const_t<M>& model) { std::remove_const_t<M>::visit(model, AnyVisitor{}); };
 template <class M>
-concept VisitOfObject = requires(M& m) {
-  m.visit(m, AnyVisitor{});
-}
-|| requires(M& m) { m.visit(AnyVisitor{}); };
+concept VisitOfObject =
+    requires(M& m) { m.visit(m, AnyVisitor{}); } || requires(M& m) { m.visit(AnyVisitor{}); };
 template <class M>
 concept MeantAsLayer = HasVisit<M> || VisitOfObject<M>;
 template <class M, class X = const Tensor&>
-concept HasForward = requires(M& m, X x) {
-  m.forward(x);
-}
-|| requires(M& m, X x) { m.forward(x, x); };
+concept HasForward =
+    requires(M& m, X x) { m.forward(x); } || requires(M& m, X x) { m.forward(x, x); };
 
 // Says in one sentence why a class is no Layer.  Functions take any class and say it, because the
 // compiler's report of an unsatisfied concept has its cause after dozens of lines.

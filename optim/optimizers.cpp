@@ -272,11 +272,10 @@ double total_norm(const std::vector<Tensor>& tensors, double p) {
   };
   if (std::isinf(p))
     return largest();
-  const double total = p == 2
-                           ? reduce(
-                                 tensors, [](double v) { return v * v; }, plus)
-                           : reduce(
-                                 tensors, [p](double v) { return std::pow(std::abs(v), p); }, plus);
+  const double total =
+      p == 2 ? reduce(
+                   tensors, [](double v) { return v * v; }, plus)
+             : reduce(tensors, [p](double v) { return std::pow(std::abs(v), p); }, plus);
   double elements = 0;
   for (const Tensor& x : tensors)
     elements += static_cast<double>(x.numel());

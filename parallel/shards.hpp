@@ -100,15 +100,13 @@ double total(const std::vector<double>& losses, DType dtype);
 /// The same for loss(x, y, ...), a mean over the rows of Tensors, Indices or Masks; it is called
 /// with a range of rows of each.  ShapeError unless all have equally many.
 template <class Loss, class... Batch>
-requires(sizeof...(Batch) > 0 &&
-         std::invocable<const Loss&, const Batch&...>) double backward(const Loss& loss,
-                                                                       const Batch&... batch) {
+  requires(sizeof...(Batch) > 0 && std::invocable<const Loss&, const Batch&...>)
+double backward(const Loss& loss, const Batch&... batch) {
   return backward(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
 }
 template <class Loss, class... Batch>
-requires(sizeof...(Batch) > 0 &&
-         std::invocable<const Loss&, const Batch&...>) double mean_loss(const Loss& loss,
-                                                                        const Batch&... batch) {
+  requires(sizeof...(Batch) > 0 && std::invocable<const Loss&, const Batch&...>)
+double mean_loss(const Loss& loss, const Batch&... batch) {
   return mean_loss(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
 }
 

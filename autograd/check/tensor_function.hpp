@@ -16,8 +16,7 @@ namespace detail {
 
 template <class F, class... Xs>
 concept GivesTensors = std::is_invocable_r_v<Tensor, const F&, const Xs&...> ||
-                       std::is_invocable_r_v < std::vector<Tensor>,
-const F&, const Xs&... > ;
+                       std::is_invocable_r_v<std::vector<Tensor>, const F&, const Xs&...>;
 
 }  // namespace detail
 
@@ -28,23 +27,24 @@ class TensorFunction {
  public:
   using Inputs = std::vector<Tensor>;
   template <class F>
-  requires detail::GivesTensors<F, Inputs> TensorFunction(F f)
+    requires detail::GivesTensors<F, Inputs>
+  TensorFunction(F f)
       : call_([f = there(std::move(f))](const Inputs& in) { return listed(f(in)); }) {}
   template <class F>
-  requires(!detail::GivesTensors<F, Inputs> && detail::GivesTensors<F, Tensor>) TensorFunction(F f)
-      : TensorFunction(std::move(f), std::make_index_sequence<1>()) {}
+    requires(!detail::GivesTensors<F, Inputs> && detail::GivesTensors<F, Tensor>)
+  TensorFunction(F f) : TensorFunction(std::move(f), std::make_index_sequence<1>()) {}
   template <class F>
-  requires(!detail::GivesTensors<F, Inputs> && !detail::GivesTensors<F, Tensor> &&
-           detail::GivesTensors<F, Tensor, Tensor>) TensorFunction(F f)
-      : TensorFunction(std::move(f), std::make_index_sequence<2>()) {}
+    requires(!detail::GivesTensors<F, Inputs> && !detail::GivesTensors<F, Tensor> &&
+             detail::GivesTensors<F, Tensor, Tensor>)
+  TensorFunction(F f) : TensorFunction(std::move(f), std::make_index_sequence<2>()) {}
   template <class F>
-  requires(!detail::GivesTensors<F, Inputs> && !detail::GivesTensors<F, Tensor> &&
-           detail::GivesTensors<F, Tensor, Tensor, Tensor>) TensorFunction(F f)
-      : TensorFunction(std::move(f), std::make_index_sequence<3>()) {}
+    requires(!detail::GivesTensors<F, Inputs> && !detail::GivesTensors<F, Tensor> &&
+             detail::GivesTensors<F, Tensor, Tensor, Tensor>)
+  TensorFunction(F f) : TensorFunction(std::move(f), std::make_index_sequence<3>()) {}
   template <class F>
-  requires(!detail::GivesTensors<F, Inputs> && !detail::GivesTensors<F, Tensor> &&
-           detail::GivesTensors<F, Tensor, Tensor, Tensor, Tensor>) TensorFunction(F f)
-      : TensorFunction(std::move(f), std::make_index_sequence<4>()) {}
+    requires(!detail::GivesTensors<F, Inputs> && !detail::GivesTensors<F, Tensor> &&
+             detail::GivesTensors<F, Tensor, Tensor, Tensor, Tensor>)
+  TensorFunction(F f) : TensorFunction(std::move(f), std::make_index_sequence<4>()) {}
   std::vector<Tensor> operator()(const Inputs& inputs) const { return call_(inputs); }
   /// The only result; ValueError naming `caller` if there are several.
   Tensor single(const char* caller, const Inputs& inputs) const;

@@ -70,8 +70,7 @@ void map_row(T* out, std::array<const T*, N> in, const std::array<std::size_t, N
     for (std::size_t i = 0; i < end; i += width)
       [&]<std::size_t... K>(std::index_sequence<K...>) {
         f(Lanes::load_unaligned(in[K] + i * step[K])...).store_unaligned(to + i);
-      }
-    (std::make_index_sequence<N>());
+      }(std::make_index_sequence<N>());
     if (to == padded_out) {
       std::copy_n(padded_out, rest, out + (n - rest));
       return;

@@ -153,8 +153,7 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       kernels::map<T, N>(shape, y.data(),
                          {kernels::Operand<T>{x[K].shape(), x[K].template data<T>()}...}, forward);
-    }
-    (std::make_index_sequence<N>());
+    }(std::make_index_sequence<N>());
     return y;
   };
   // An operand is kept if a needed derivative uses it.  If none uses any (add), there is not even
@@ -181,8 +180,7 @@ Tensor elementwise(const char* op, const std::array<Tensor, N>& in, F forward, P
                 [saved = std::move(saved), formulas](Context& ctx) {
                   [&]<std::size_t... K>(std::index_sequence<K...>) {
                     (detail::add_derivative(ctx, K, std::get<K>(formulas), saved), ...);
-                  }
-                  (std::make_index_sequence<N>());
+                  }(std::make_index_sequence<N>());
                 },
                 {.broadcasts = N > 1, .saves_output = saves_output});
 }

@@ -109,7 +109,8 @@ Indices multinomial(const Tensor& weights, Dim n, bool replacement = false,
 
 template <class T>
 template <class V>
-requires IntegersOrVectors<V, T> DiscreteTensor<T>::DiscreteTensor(const std::vector<V>& values) {
+  requires IntegersOrVectors<V, T>
+DiscreteTensor<T>::DiscreteTensor(const std::vector<V>& values) {
   std::vector<std::int64_t> numbers;
   Shape shape;
   detail::append_nested(values, numbers, shape);

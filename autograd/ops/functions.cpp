@@ -38,11 +38,10 @@
         #op, x, [=](const auto& a) { return value; }, XGRAD_PARTIAL(derivative, uses)); \
   }
 /// An op of one input whose derivative is 0.
-#define XGRAD_STEPS(op, value)                                        \
-  static const detail::StatedRule op##_rule({#op, #value, {"0"}});    \
-  Tensor op(const Tensor& x) {                                        \
-    return elementwise(                                               \
-        #op, x, [](const auto& a) { return value; }, ZeroGradient{}); \
+#define XGRAD_STEPS(op, value)                                                       \
+  static const detail::StatedRule op##_rule({#op, #value, {"0"}});                   \
+  Tensor op(const Tensor& x) {                                                       \
+    return elementwise(#op, x, [](const auto& a) { return value; }, ZeroGradient{}); \
   }
 /// An op of two inputs with its derivatives by a and by b; each uses one or two of (a, b, y).
 #define XGRAD_BINARY(op, value, by_a, uses_a, by_b, uses_b)                 \

@@ -145,7 +145,7 @@ Indices multinomial(const Tensor& weights, Dim size, bool replacement, Generator
       check_weights(row(r), r, replacement ? 1 : n);
     for (std::size_t r = 0; r < rows; ++r) {
       const std::span out(drawn.data() + r * n, n);
-      replacement && n > 1 ? draw_again(row(r), out, generator)
+      n > 1 && replacement ? draw_again(row(r), out, generator)
                            : draw_different(row(r), out, generator);
     }
   });

@@ -251,8 +251,7 @@ Tensor prod(const Tensor& x, Dim dim, bool keepdim) {
         const auto add = [&](bool twice) {
           ctx.add(0, g * product_of_others(saved.tensor(), y, dim, twice));
         };
-        ops_or_kernel(
-            ctx, [&] { add(true); }, [&]<class T>() { add(false); });
+        ops_or_kernel(ctx, [&] { add(true); }, [&]<class T>() { add(false); });
       },
       {.saves_output = true});
 }

@@ -11,9 +11,7 @@ inline const std::string build = XGRAD_BUILD;
 inline Result run_learn(const TemporaryFolder& folder, const Arguments& arguments) {
   Arguments words = {source_dir + "/scripts/learn"};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  return Process(
-             folder, [] { ::setenv("LEARN_BUILD", build.c_str(), 1); }, words)
-      .wait();
+  return Process(folder, [] { ::setenv("LEARN_BUILD", build.c_str(), 1); }, words).wait();
 }
 /// `learn check` on a text; it may take minutes on a busy machine.
 inline Result check_text(const TemporaryFolder& folder, const std::string& stage,

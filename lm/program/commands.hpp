@@ -14,7 +14,7 @@ struct EvalOptions {
   std::string data;              ///< empty: the text that the checkpoint was trained on
   std::string split;             ///< "train", "val" or "all"; empty: all of `data`, else "val"
   std::optional<std::string> document_end;  ///< as in training; empty: the text is one document
-  std::string dtype;  ///< as of TrainOptions; empty: as in training
+  std::string dtype;                        ///< as of TrainOptions; empty: as in training
   bool raw = false;
   std::optional<std::size_t> block_size;
   std::size_t threads = 0;

@@ -381,7 +381,7 @@ Flag threads(std::size_t& target) {
 Group recipe_flags(Recipe& recipe, const char* title) {
   const Recipe& nano = presets.front().recipe;
   Group group{title, {}};
-  for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
+  for_each_field([&]<class T>(const Field& field, T Recipe::* member) {
     if (field.group != std::string_view(title))
       return;
     std::string usual = fmt::format("{}", nano.*member);

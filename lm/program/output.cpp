@@ -101,7 +101,7 @@ bool can_redraw() {
 }
 
 std::size_t terminal_width() {
-  struct winsize size {};
+  struct winsize size{};
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 

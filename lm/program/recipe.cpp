@@ -38,7 +38,7 @@ xgrad::io::JsonObject to_json(const TrainOptions& options, std::size_t vocab_siz
 
 Recipe read_recipe(const xgrad::io::Json& config, const std::string& path, bool sizes_only) {
   Recipe recipe;
-  for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
+  for_each_field([&]<class T>(const Field& field, T Recipe::* member) {
     if (sizes_only && field.on_resume != OnResume::size)
       return;
     const std::optional<T> value = value_in<T>(config, field.flag, field.range);

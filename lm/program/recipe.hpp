@@ -154,7 +154,7 @@ struct TrainOptions {
 /// Counts that change none of a run's numbers; config.json stores them.
 struct Count {
   const char* flag;
-  std::optional<std::size_t> TrainOptions::*member;
+  std::optional<std::size_t> TrainOptions::* member;
   double least;
   const char* help;
 };

@@ -180,7 +180,7 @@ Run tuned_run(const TrainOptions& given, RunDir::Holds holds) {
 
   Inherited inherited{given.given, "the model"};
   Recipe& recipe = run.options.recipe;
-  for_each_field([&]<class T>(const Field& field, T Recipe::*member) {
+  for_each_field([&]<class T>(const Field& field, T Recipe::* member) {
     const bool shorter = run.info.model && field.flag == std::string_view("--block-size");
     if (const auto found = value_in<T>(config, field.flag, field.range);
         found && field.on_resume == OnResume::size && !shorter)

@@ -52,14 +52,13 @@ class DataParallel {
 
   /// The same for loss(x, y, ...).
   template <class Loss, class... Batch>
-  requires(sizeof...(Batch) > 0 &&
-           std::invocable<const Loss&, const Batch&...>) double backward(const Loss& loss,
-                                                                         const Batch&... batch) {
+    requires(sizeof...(Batch) > 0 && std::invocable<const Loss&, const Batch&...>)
+  double backward(const Loss& loss, const Batch&... batch) {
     return backward(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
   }
   template <class Loss, class... Batch>
-  requires(sizeof...(Batch) > 0 && std::invocable<const Loss&, const Batch&...>) double mean_loss(
-      const Loss& loss, const Batch&... batch) const {
+    requires(sizeof...(Batch) > 0 && std::invocable<const Loss&, const Batch&...>)
+  double mean_loss(const Loss& loss, const Batch&... batch) const {
     return mean_loss(detail::common_rows({&batch.shape()...}), detail::of_rows(loss, batch...));
   }
 

@@ -10,8 +10,8 @@
 #include <xgrad/autograd/threads.hpp>
 
 #include <xgrad/lm/program/output.hpp>
-#include <xgrad/lm/program/run.hpp>
 #include <xgrad/lm/program/ranks.hpp>
+#include <xgrad/lm/program/run.hpp>
 #include "data_parallel.hpp"
 
 namespace {

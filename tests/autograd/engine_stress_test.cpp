@@ -19,8 +19,7 @@ using Doubles = std::vector<double>;
 
 // x, with this backward.
 Tensor with_backward(const char* name, const Tensor& x, std::function<void(Context&)> backward) {
-  return record(
-      name, {x}, [](std::span<const Tensor> in) { return in[0]; }, std::move(backward));
+  return record(name, {x}, [](std::span<const Tensor> in) { return in[0]; }, std::move(backward));
 }
 
 }  // namespace
@@ -80,9 +79,8 @@ TEST_CASE("a gradient that does not fit names the op", "[engine]") {
   CHECK_THROWS_WITH(sum(of_another).backward(),
                     "my_op: its backward gives input 1 a gradient; the op's inputs are 0 to 0");
   // broadcast gradients are summed only for ops that declare it
-  const Tensor wide = with_backward("my_op", x, [](Context& ctx) {
-    ctx.add(0, ones({5, 2}, DType::float64));
-  });
+  const Tensor wide =
+      with_backward("my_op", x, [](Context& ctx) { ctx.add(0, ones({5, 2}, DType::float64)); });
   CHECK_THROWS_AS(sum(wide).backward(), ShapeError);
   const Tensor dtype = with_backward("my_op", x, [](Context& ctx) { ctx.add(0, zeros({2})); });
   CHECK_THROWS_AS(sum(dtype).backward(), DTypeError);

@@ -48,8 +48,7 @@ struct Scaled {
 // x * 2 with three more inputs and this formula.
 template <class B>
 Tensor op_of(const std::vector<Tensor>& in, const B& formula) {
-  return record(
-      "mine", in, [](std::span<const Tensor> x) { return x[0] * 2; }, formula);
+  return record("mine", in, [](std::span<const Tensor> x) { return x[0] * 2; }, formula);
 }
 template <class C>
 Tensor op_that_holds(const std::vector<Tensor>& in, const C& captured) {

@@ -238,10 +238,7 @@ TEST_CASE("checkpoint says if f is not the same any more", "[checkpoint]") {
   CHECK_THROWS_WITH(sum(y).backward(), ContainsSubstring("has been changed"));
   first = true;
   const Tensor wider = checkpoint(
-      [&](const Tensor& in) {
-        return std::exchange(first, false) ? in : cat({in, in});
-      },
-      x);
+      [&](const Tensor& in) { return std::exchange(first, false) ? in : cat({in, in}); }, x);
   CHECK_THROWS_WITH(sum(wider).backward(), ContainsSubstring("f returned (4,)"));
   CHECK_THROWS_AS(checkpoint(std::function<Tensor(const Several&)>(), {x}), ValueError);
 }

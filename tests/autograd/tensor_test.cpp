@@ -240,9 +240,7 @@ TEST_CASE("forbidden updates", "[tensor]") {
   CHECK_THROWS_AS(y.update([](auto& a) { a += 1; }), GraphError);
   CHECK_THROWS_WITH(y.update([](auto& a) { a += 1; }), ContainsSubstring("'mul'"));
   CHECK(numbers(y) == List{2, 4});
-  CHECK_THROWS_AS(x.update([](auto& a) {
-    a = std::remove_cvref_t<decltype(a)>{1, 2, 3};
-  }),
+  CHECK_THROWS_AS(x.update([](auto& a) { a = std::remove_cvref_t<decltype(a)>{1, 2, 3}; }),
                   ShapeError);
   CHECK_THROWS_AS(Tensor().update([](auto&) {}), ValueError);
 }

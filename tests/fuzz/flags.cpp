@@ -30,9 +30,8 @@ void run(std::string_view bytes) {
     argv.push_back(word.c_str());
   program::Ranks alone;
   program::CommandLine line;
-  refused<program::UsageError>([&] {
-    program::parse(static_cast<int>(argv.size()), argv.data(), alone, line);
-  });
+  refused<program::UsageError>(
+      [&] { program::parse(static_cast<int>(argv.size()), argv.data(), alone, line); });
 }
 
 std::vector<std::string> seeds() {

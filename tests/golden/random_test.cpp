@@ -1,9 +1,9 @@
 // Every transform of the generator compared with PyTorch's draws from the same seeds, in the order
 // of golden/generator.py.
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <numeric>
 #include <span>
 #include <xgrad/autograd/ops.hpp>

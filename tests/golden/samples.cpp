@@ -31,11 +31,11 @@ Mask as_mask(const Indices& zeros_and_ones) {
   return Mask(std::move(mask));
 }
 
-constexpr Tensor OpInputs::*leaf_letters[] = {&OpInputs::x, &OpInputs::y, &OpInputs::z,
-                                              &OpInputs::u, &OpInputs::v};
-constexpr Tensor OpInputs::*constant_letters[] = {&OpInputs::w, &OpInputs::c};
-constexpr Indices OpInputs::*integer_letters[] = {&OpInputs::i, &OpInputs::j, &OpInputs::k};
-constexpr Mask OpInputs::*mask_letters[] = {&OpInputs::m, &OpInputs::n};
+constexpr Tensor OpInputs::* leaf_letters[] = {&OpInputs::x, &OpInputs::y, &OpInputs::z,
+                                               &OpInputs::u, &OpInputs::v};
+constexpr Tensor OpInputs::* constant_letters[] = {&OpInputs::w, &OpInputs::c};
+constexpr Indices OpInputs::* integer_letters[] = {&OpInputs::i, &OpInputs::j, &OpInputs::k};
+constexpr Mask OpInputs::* mask_letters[] = {&OpInputs::m, &OpInputs::n};
 
 OpInputs op_inputs(const SampleNumbers& numbers, const Inputs& leaves, DType dtype) {
   OpInputs in;

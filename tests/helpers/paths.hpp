@@ -3,5 +3,5 @@
 
 #include <string>
 
-extern const std::string source_dir;        // the project
+extern const std::string source_dir;     // the project
 extern const std::string xgrad_program;  // the program; empty if it is not built

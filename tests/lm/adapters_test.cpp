@@ -168,9 +168,8 @@ TEST_CASE("adapters: the base's own weights may be among PEFT's, if they are the
     listed("embed_tokens");
     check_contains(message_of<FileError>([&] { load_with("lm_head.weight", clone(head)); }),
                    {"modules_to_save names embed_tokens", "has no weight of it"});
-    check_contains(message_of<FileError>([&] {
-                     load_with("model.embed_tokens.lora_embedding_A", ones({2, 11}));
-                   }),
+    check_contains(message_of<FileError>(
+                       [&] { load_with("model.embed_tokens.lora_embedding_A", ones({2, 11})); }),
                    {"lora_embedding_A", "an embedding has none here",
                     base == "llama" ? "the tied lm_head" : "merge_and_unload()"});
   }
@@ -376,11 +375,8 @@ TEST_CASE("adapters: others than those of the model are refused, and change noth
           {"bad: the adapters do not fit the model", "missing: " + key + "A.weight"});
   changed([&](Tensors& t) { t.emplace("base_model.model.model.embed_tokens.weight", ones(3)); },
           {"bad: these adapters change the model's own weights"});
-  changed(
-      [&](Tensors& t) {
-        t.at(key + "B.weight") = ones({33, 3});
-      },
-      {key + "B.weight is (33, 3) here and (32, 3) in the model"});
+  changed([&](Tensors& t) { t.at(key + "B.weight") = ones({33, 3}); },
+          {key + "B.weight is (33, 3) here and (32, 3) in the model"});
   fresh();
   refused_by(base_model("gpt2"),
              {"bad: the adapters do not fit the model",

@@ -330,9 +330,7 @@ TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
              ContainsSubstring("merge 1 is given twice"));
   CHECK_THAT(message([](Parts& p) { p.merges.emplace_back(700, 'b'); }),
              ContainsSubstring("merge 1 names id 700"));
-  CHECK_THAT(message([](Parts& p) {
-               p.added = {{"ab", 255}};
-             }),
+  CHECK_THAT(message([](Parts& p) { p.added = {{"ab", 255}}; }),
              ContainsSubstring("'ab' is not that of its id, 255"));
   CHECK_THAT(message([](Parts& p) { p.added = {{"ab", 999}}; }), ContainsSubstring("999"));
   CHECK_THAT(message([](Parts& p) {
@@ -346,9 +344,7 @@ TEST_CASE("a vocabulary that contradicts itself is refused", "[byte_pairs]") {
              }),
              ContainsSubstring("is empty"));
   const BytePairs v(small_parts({}));
-  CHECK_THAT(message_of<ValueError>([&] {
-               v.decode({5, 256});
-             }),
+  CHECK_THAT(message_of<ValueError>([&] { v.decode({5, 256}); }),
              ContainsSubstring("id 256 is outside a vocabulary of 256 tokens"));
   CHECK_THROWS_AS(v.bytes(-1), ValueError);
 }

@@ -282,9 +282,7 @@ TEST_CASE("a bad list and bad ids are rejected", "[data]") {
              ContainsSubstring("sorted"));
   CHECK_THROWS_AS(Characters::from_list(U"aab"), ValueError);
   const Characters characters = Characters::of(U"abc");
-  CHECK_THAT(message_of<ValueError>([&] {
-               characters.decode(Ids{0, 3});
-             }),
+  CHECK_THAT(message_of<ValueError>([&] { characters.decode(Ids{0, 3}); }),
              ContainsSubstring("id 3 at position 1") && ContainsSubstring("3 characters"));
 }
 

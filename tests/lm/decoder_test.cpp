@@ -273,8 +273,7 @@ TEST_CASE("decoder: first positions that make no sense are rejected", "[gpt][dec
   const lm::GPT model = lively(tiny_sizes);
   const Indices idx{{1, 5, 3}};
   for (const Indices& first : {Indices{{0, 2, 0}}, Indices{{-1, 0, 0}}})
-    CHECK_THROWS_WITH(model(idx, {}, first),
-                      ContainsSubstring("or after its own position"));
+    CHECK_THROWS_WITH(model(idx, {}, first), ContainsSubstring("or after its own position"));
   CHECK_THROWS_AS(model(idx, {}, Indices{{0, 0}}), ShapeError);
   CHECK_THROWS_WITH(model(idx, {}, Indices{{0, 0, 0}, {0, 0, 0}}),
                     ContainsSubstring("first is (2, 3); it must broadcast to idx, (1, 3)"));

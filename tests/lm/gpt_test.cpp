@@ -254,9 +254,7 @@ TEST_CASE("sizes of a GPT are of one signed type, and no fractions", "[gpt][size
             .h.size() == 1);
   CHECK_THROWS_AS(lm::GPT({.n_layer = -1}), Error);
   CHECK_THROWS_AS(lm::next_token_probabilities(zeros({2, 3}), {.top_k = -1}), Error);
-  const auto takes = [](auto n) {
-    return requires { lm::GenerateOptions{.top_k = n}; };
-  };
+  const auto takes = [](auto n) { return requires { lm::GenerateOptions{.top_k = n}; }; };
   CHECK(takes(2));
   CHECK_FALSE(takes(2.5));
 }

@@ -308,10 +308,9 @@ TEST_CASE("A function changes the logits before each draw", "[generate]") {
              ContainsSubstring("logits_processor returned (8,); it must be (1, 8)"));
   for (const double bad :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
-    CHECK_THAT(message([&](const Tensor& x) {
-                 return cat({x.narrow(1, 0, 7), full({1, 1}, bad)}, 1);
-               }),
-               ContainsSubstring("or are NaN or infinity"));
+    CHECK_THAT(
+        message([&](const Tensor& x) { return cat({x.narrow(1, 0, 7), full({1, 1}, bad)}, 1); }),
+        ContainsSubstring("or are NaN or infinity"));
   CHECK_THAT(message([](const Tensor& x) {
                return full_like(x, -std::numeric_limits<double>::infinity());
              }),
@@ -334,7 +333,8 @@ TEST_CASE("Tokens that have occurred are penalised, and n-grams excluded", "[sam
   for (const double bad : {0.0, -1.0, never, -never, never - never})
     CHECK_THROWS_WITH(lm::repetition_penalty(bad), ContainsSubstring("not positive and finite"));
   CHECK_THROWS_WITH(lm::no_repeat_ngram(0), ContainsSubstring("n is 0"));
-  CHECK_THROWS_WITH(lm::no_repeat_ngram(2)({{4}, {0}}, logits), ContainsSubstring("id is 4; it must be from 0 to 3"));
+  CHECK_THROWS_WITH(lm::no_repeat_ngram(2)({{4}, {0}}, logits),
+                    ContainsSubstring("id is 4; it must be from 0 to 3"));
   CHECK_THROWS_AS(lm::no_repeat_ngram(2)({{1}}, logits), ShapeError);
   CHECK(numbers(lm::next_token_probabilities(tensor({0., never, 0.}))) ==
         std::vector<double>{0.5, 0, 0.5});

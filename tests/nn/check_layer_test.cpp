@@ -217,8 +217,8 @@ TEST_CASE("check_layer of a function that holds a Tensor, or changes an input",
   nn::Linear layer(4, 4);
   CHECK(nn::check_layer(layer, times, {x, s}));
   nn::to(layer, DType::float64);
-  const auto held = nn::check_layer(
-      layer, [&](const nn::Linear& m, const Tensor& at) { return m(at) * s; }, x);
+  const auto held =
+      nn::check_layer(layer, [&](const nn::Linear& m, const Tensor& at) { return m(at) * s; }, x);
   CHECK(held);
   CHECK_THAT(held.line("dtype").found, ContainsSubstring("as an input: {x, s}"));
   const auto changes = nn::check_layer(

@@ -33,14 +33,10 @@ TEST_CASE("all sizes that users get and set are of one signed type", "[nn]") {
                                            [] { nn::alibi_bias(-1, 1, 1); },
                                            [&] { topk(x, -1); },
                                            [&] { x.split(-1); },
-                                           [&] {
-                                             x.split({-1, 3});
-                                           },
+                                           [&] { x.split({-1, 3}); },
                                            [&] { x.chunk(-1); },
                                            [&] { multinomial(x + 1, -1); },
-                                           [] {
-                                             causal_self_attention(zeros({1, 1, 3}), -1);
-                                           },
+                                           [] { causal_self_attention(zeros({1, 1, 3}), -1); },
                                            [] { linspace(0, 1, -1); },
                                            [] { eye(-1); },
                                            [] { randperm(-1); }};
@@ -63,10 +59,8 @@ void check_takes_integers(const char* call, const F& takes) {
   CHECK_FALSE(takes(2.5F));
 }
 }  // namespace
-#define CHECK_TAKES_INTEGERS(call)                          \
-  check_takes_integers(#call, []([[maybe_unused]] auto n) { \
-    return requires { call; };                              \
-  })
+#define CHECK_TAKES_INTEGERS(call) \
+  check_takes_integers(#call, []([[maybe_unused]] auto n) { return requires { call; }; })
 
 TEST_CASE("sizes and dimensions are integers: a fraction does not compile", "[nn][sizes]") {
   CHECK_TAKES_INTEGERS(nn::Linear(n, 3));

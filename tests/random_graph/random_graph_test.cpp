@@ -1,7 +1,7 @@
 // Random programs (random_graph.hpp), and properties that each must have (properties.cpp).
 //
-// A failure prints the seed and its smallest failing program.  xgrad_core_tests "[.soak]" tries tens of
-// thousands more: XGRAD_SOAK_DAGS programs of each property, from seed XGRAD_SOAK_SEED on.
+// A failure prints the seed and its smallest failing program.  xgrad_core_tests "[.soak]" tries
+// tens of thousands more: XGRAD_SOAK_DAGS programs of each property, from seed XGRAD_SOAK_SEED on.
 
 #include <algorithm>
 #include <cmath>

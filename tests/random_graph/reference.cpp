@@ -233,9 +233,8 @@ Cells<T> evaluate(const Step& step, const std::vector<Cells<T>>& registers) {
       return product(x, second());
     case Op::linear: {
       const Cells<T>& w = second();
-      const Cells<T> turned = moved(w, Shape{w.shape[1], w.shape[0]}, [](const Position& p) {
-        return Position{p[1], p[0]};
-      });
+      const Cells<T> turned = moved(w, Shape{w.shape[1], w.shape[0]},
+                                    [](const Position& p) { return Position{p[1], p[0]}; });
       return each_pair(product(x, turned), registers[step.in[2]],
                        [](const T& a, const T& b, auto) { return a + b; });
     }

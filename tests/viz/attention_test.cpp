@@ -188,12 +188,12 @@ TEST_CASE("attention page: heads of grouped queries are counted through", "[page
 
 TEST_CASE("attention page: windows and norms of queries and keys are shown", "[pages]") {
   for (lm::GPTConfig config : {small_gpt().config, lm::GPTConfig::llama({.block_size = 8,
-                                                   .vocab_size = 7,
-                                                   .n_layer = 2,
-                                                   .n_head = 4,
-                                                   .n_embd = 16,
-                                                   .n_kv_head = 2,
-                                                   .qk_norm = true})}) {
+                                                                         .vocab_size = 7,
+                                                                         .n_layer = 2,
+                                                                         .n_head = 4,
+                                                                         .n_embd = 16,
+                                                                         .n_kv_head = 2,
+                                                                         .qk_norm = true})}) {
     config.sliding_window = 3;
     lm::GPT model(config);
     nn::to(model, DType::float64);
@@ -409,10 +409,7 @@ TEST_CASE("attention page: a name says which values are the weights", "[pages]")
   check([&] { return narrow(softmax(cat({scores(), sink}, -1), -1), -1, 0, 4); }, product);
   check([&] { return softmax(scores(), -1) - 0.3 * softmax(2.0 * scores(), -1); }, product);
   check([&] { return softmax(scores(), -1); },
-        [&](const Tensor& a) {
-          return einsum("bhsd,bhts->bhtd", {v, a});
-        },
-        true);
+        [&](const Tensor& a) { return einsum("bhsd,bhts->bhtd", {v, a}); }, true);
   check([&] { return relu(scores()); },
         [&](const Tensor& a) { return matmul(a / (sum(a, -1, true) + 1.0), v); });
 
@@ -446,9 +443,7 @@ TEST_CASE("attention page: keys that are as many as queries", "[pages]") {
   CHECK_FALSE(across.self);
   CHECK_THAT(message_of<ValueError>([&] { trace(false, {"v"}); }),
              ContainsSubstring("1 keys are given, and no layer has as many but its queries"));
-  CHECK_THAT(message_of<ValueError>([&] {
-               trace(true, {"v", "w", "x", "y", "z"});
-             }),
+  CHECK_THAT(message_of<ValueError>([&] { trace(true, {"v", "w", "x", "y", "z"}); }),
              ContainsSubstring("5 keys are given, and no layer has as many but its queries"));
 }
 

@@ -102,10 +102,10 @@ TEST_CASE("graph: a wrong slope is found next to any values", "[pages][graph]") 
     INFO(to_string(graph));
     CHECK(blamed(graph) == std::vector<std::string>{"mine"});
   };
-  const Slope sine = [](const Tensor&v) { return sin(v); },
-              half_cosine = [](const Tensor&v) { return cos(v) * 0.5; },
-              exponential = [](const Tensor&v) { return exp(v); },
-              logarithm = [](const Tensor&v) { return log(v); };
+  const Slope sine = [](const Tensor& v) { return sin(v); },
+              half_cosine = [](const Tensor& v) { return cos(v) * 0.5; },
+              exponential = [](const Tensor& v) { return exp(v); },
+              logarithm = [](const Tensor& v) { return log(v); };
   // masked values, in few elements and in many, and large ones
   Tensor many = normal({12}, 4);
   set_element(many, 3, -1e9);

@@ -32,12 +32,8 @@ std::vector<Masked> masks() {
       [](const Tensor& s) { return s + log(triangle()); },
       [](const Tensor& s) { return s - masked_fill(zeros_like(s), nn::future(3, 3), inf); },
       [](const Tensor& s) { return hidden(s) / 2; },
-      [](const Tensor& s) {
-        return reshape(hidden(s), {1, 3, 3});
-      },
-      [](const Tensor& s) {
-        return cat({hidden(s), s}, 0);
-      },
+      [](const Tensor& s) { return reshape(hidden(s), {1, 3, 3}); },
+      [](const Tensor& s) { return cat({hidden(s), s}, 0); },
       [](const Tensor& s) { return hidden(s) - logsumexp(hidden(s), {-1}, true); },
   };
 }
@@ -86,9 +82,7 @@ TEST_CASE("explain_gradient: an op with -inf as input is not called wrong", "[in
   CHECK(forgets.ops[*forgets.first_wrong].op == "my_mask");
   // If nothing is left, nothing is reported.
   const auto none = explain_gradient(
-      [](const Inputs& in) {
-        return sum(exp(in[0] + full({3, 3}, -inf, DType::float64)));
-      },
+      [](const Inputs& in) { return sum(exp(in[0] + full({3, 3}, -inf, DType::float64))); },
       {scores()});
   CHECK(none.ops[0].verdict == OpCheck::Verdict::unchecked);
 }

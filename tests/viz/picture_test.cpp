@@ -215,8 +215,9 @@ TEST_CASE("picture: a heat map that cannot be drawn") {
   CHECK_THROWS_AS(heat_map_text(zeros({0, 3})), ShapeError);
   CHECK_THROWS_WITH(heat_map(zeros({2, 2}), {.rows = {"a"}}), "heat_map: 1 labels for 2 rows");
   CHECK_THROWS_AS(heat_map(zeros({2, 2}), {.columns = {"a", "b", "c"}}), ValueError);
-  CHECK_THROWS_WITH(heat_map_text(zeros({2, 2}), {.low = 1, .high = 0}),
-                    "heat_map: the scale goes from 1 to 0; low must be below high, and both finite");
+  CHECK_THROWS_WITH(
+      heat_map_text(zeros({2, 2}), {.low = 1, .high = 0}),
+      "heat_map: the scale goes from 1 to 0; low must be below high, and both finite");
   CHECK_THROWS_AS(heat_map(zeros({2, 2}), {.high = inf}), ValueError);
   const Tensor widest = tensor({{-1.7e308, 1.7e308}}, DType::float64);
   CHECK_THROWS_AS(heat_map(widest), ValueError);

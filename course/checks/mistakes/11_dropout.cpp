@@ -35,8 +35,7 @@ TEST_CASE("attention_weights") {
                {in[0], in[1]});
   const auto mean = check_dropout_mean([&] { return attention_weights(in, 0.2); }, right);
   expect(bool(mean), mean.message);
-  check_drops(
-      "attention_weights", [&] { return attention_weights(in, 0.4); }, right, 0.4);
+  check_drops("attention_weights", [&] { return attention_weights(in, 0.4); }, right, 0.4);
   check_gradient("attention_weights", without, {in[0], in[1]});
   check_gradient("attention_weights", [](const Inputs& x) { return attention_weights(x, 0.4); },
                  {in[0], in[1]});

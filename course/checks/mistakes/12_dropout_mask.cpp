@@ -39,10 +39,7 @@ void check_weights() {
   const Tensor v = cat({one_hot, rest}, -1);
   const Tensor weight = cat({exercise::random({2 * C, C}, 6).detach(), v, v}, 0);
   check_drops(
-      "dropped_attention",
-      [&] {
-        return dropped_attention({x, weight}, 0.4);
-      },
+      "dropped_attention", [&] { return dropped_attention({x, weight}, 0.4); },
       dropped_attention({x, weight}, 0), 0.4);
 }
 
@@ -51,14 +48,11 @@ void check_weights() {
 TEST_CASE("dropped_attention") {
   const Inputs in = exercise::inputs();
   for (const double p : {0.0, 0.2})
-    check_future(
-        [&](const Tensor& x) {
-          return dropped_attention({x, in[1]}, p);
-        },
-        in[0], fmt::format("with dropout p = {}: ", p),
-        p > 0 ? "\n\nWithout dropout it does not: a test in evaluation would have seen "
-                "nothing."
-              : "");
+    check_future([&](const Tensor& x) { return dropped_attention({x, in[1]}, p); }, in[0],
+                 fmt::format("with dropout p = {}: ", p),
+                 p > 0 ? "\n\nWithout dropout it does not: a test in evaluation would have seen "
+                         "nothing."
+                       : "");
   const auto without = [](const Inputs& x) { return dropped_attention(x, 0); };
   check_values("dropped_attention with p = 0, which drops nothing", without, exercise::reference,
                {in[0], in[1]});

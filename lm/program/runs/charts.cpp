@@ -18,7 +18,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 bool is_finite(double y) { return std::isfinite(y); }
 
 /// A series for each run that has it.
-Curves curves_of(const std::vector<Run>& runs, Series Metrics::*which, const char* label) {
+Curves curves_of(const std::vector<Run>& runs, Series Metrics::* which, const char* label) {
   Curves curves{.lines = {}, .options = {.x_label = "step", .y_label = label}};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series = runs[i].metrics.*which;

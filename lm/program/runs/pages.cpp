@@ -31,7 +31,7 @@ th[scope=row] { font-weight: 500; white-space: nowrap; }
 
 /// Whether two runs had different texts: by the checksums of their checkpoints; if one has none, or
 /// for no `sum`, by a key of their configurations.
-bool other_texts(const std::vector<Run>& runs, std::string Run::*sum, const char* key) {
+bool other_texts(const std::vector<Run>& runs, std::string Run::* sum, const char* key) {
   const auto differ = [&](const Run& a, const Run& b) {
     if (sum != nullptr && !(a.*sum).empty() && !(b.*sum).empty())
       return a.*sum != b.*sum;

@@ -32,9 +32,7 @@ Arguments together(Arguments words, const Arguments& others) {
 }
 
 Result run_ranks(const TemporaryFolder& folder, const Arguments& words) {
-  return Process(
-             folder, [] {}, words)
-      .wait();
+  return Process(folder, [] {}, words).wait();
 }
 
 std::size_t count_of(const std::string& text, const std::string& word) {
@@ -112,8 +110,7 @@ TEST_CASE("xgrad: ranks are interrupted and killed, and others go on", "[ranks]"
   for (const int signal : {SIGTERM, SIGKILL}) {
     CAPTURE(signal);
     {
-      Process process(
-          folder, [] {}, ranks(3, arguments("run")));
+      Process process(folder, [] {}, ranks(3, arguments("run")));
       wait_until(
           [&] { return process.ended() || fs::exists(folder / "run/checkpoint.safetensors"); });
       if (signal == SIGKILL) {  // one rank alone is killed

@@ -237,8 +237,7 @@ TEST_CASE("ranks train a model with every optimizer's bits", "[.mpi]") {
     return bits_of(nn::named_parameters(model));
   };
   const std::string one = train([](const TinyTransformer&) {
-    return
-        [](const auto& loss, const TinyBatch& batch) { in_one_process(loss, batch.x, batch.y); };
+    return [](const auto& loss, const TinyBatch& batch) { in_one_process(loss, batch.x, batch.y); };
   });
   const std::string many = train([](const TinyTransformer& model) {
     const auto ranks = std::make_shared<DataParallel>(nn::named_parameters(model), all_ranks(),

@@ -79,17 +79,13 @@ TEST_CASE("DetectAnomaly names the op whose gradient is not finite", "[anomaly]"
 TEST_CASE("DetectAnomaly: inputs that are not finite", "[anomaly]") {
   Tensor w = ones({2, 2}).requires_grad_();
   set_element(w, 1, not_a_number);
-  CHECK_THAT(anomaly([&] {
-               linear(ones({3, 2}), w);
-             }),
+  CHECK_THAT(anomaly([&] { linear(ones({3, 2}), w); }),
              ContainsSubstring("op 1, linear") &&
                  ContainsSubstring("input 1 was already NaN: it is a parameter"));
   set_element(w, 1, std::numeric_limits<double>::infinity());
   CHECK_THAT(anomaly([&] { w * 2.0; }),
              ContainsSubstring("input 0 was already inf: it is a parameter"));
-  CHECK_THAT(anomaly([&] {
-               tensor({1, not_a_number}) * 2.0;
-             }),
+  CHECK_THAT(anomaly([&] { tensor({1, not_a_number}) * 2.0; }),
              ContainsSubstring("input 0 was already NaN: it is a constant"));
 }
 

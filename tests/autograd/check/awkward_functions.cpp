@@ -99,14 +99,10 @@ std::vector<Awkward> awkward_functions() {
   add("a product with 0", [](const Tensor& a) { return prod(a); }, {leaf({2, 0, 3, 0})});
   add("softmax at 1e3", [](const Tensor& a) { return softmax(a, -1); }, {x * 1e3});
   add("scores + log(mask)",
-      [](const Tensor& a) {
-        return softmax(a + log(tril(ones({4, 4}, DType::float64))), -1);
-      },
+      [](const Tensor& a) { return softmax(a + log(tril(ones({4, 4}, DType::float64))), -1); },
       {normal({4, 4}, 2)});
   add("a mask of -1e9",
-      [](const Tensor& a) {
-        return softmax(a + triu(full({4, 4}, -1e9, DType::float64), 1), -1);
-      },
+      [](const Tensor& a) { return softmax(a + triu(full({4, 4}, -1e9, DType::float64), 1), -1); },
       {normal({4, 4}, 2)});
   add("a row that is masked",
       [](const Tensor& a) {
@@ -114,10 +110,7 @@ std::vector<Awkward> awkward_functions() {
       },
       {normal({2, 2}, 2)});
   add("-inf given", [](const Tensor& a) { return softmax(a, -1); }, {leaf({-inf, 1, 2})});
-  add("cross_entropy at 1e3",
-      [](const Tensor& a) {
-        return cross_entropy(a, Indices({1, 0, 3}));
-      },
+  add("cross_entropy at 1e3", [](const Tensor& a) { return cross_entropy(a, Indices({1, 0, 3})); },
       {x * 1e3});
   add("an entropy of a sure guess", entropy, {leaf({25, 0})});
   add("entropies of surer ones", entropy, {leaf({{30, 0}, {0, 34}, {38, 1}, {25, 24}})});
@@ -145,9 +138,7 @@ std::vector<Awkward> awkward_functions() {
   add("dropout, twice", [](const Tensor& a) { return dropout(dropout(a, 0.5), 0.25); }, {x});
   add("exp of -inf", [](const Tensor& a) { return exp(a); }, {leaf({-inf, 1})});
   add("twice a masked -inf",
-      [](const Tensor& a) {
-        return masked_fill(a, Mask({true, false}), -inf) * 2.0;
-      },
+      [](const Tensor& a) { return masked_fill(a, Mask({true, false}), -inf) * 2.0; },
       {leaf({1, 2})});
   add("where() made safe first",
       [](const Tensor& a) {

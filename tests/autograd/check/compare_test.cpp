@@ -138,9 +138,7 @@ TEST_CASE("compare looks into norms, gelu and cross_entropy", "[compare]") {
           [](const Tensor& a) { return gelu(a); }, "erf");
   const Indices ids{0, 1, 2};
   differs(
-      [&](const Tensor& a) {
-        return -mean(gather(log_softmax(a, 0), 1, Indices{{0}, {1}, {2}}));
-      },
+      [&](const Tensor& a) { return -mean(gather(log_softmax(a, 0), 1, Indices{{0}, {1}, {2}})); },
       [&](const Tensor& a) { return cross_entropy(a, ids); }, "log_softmax");
 }
 
@@ -177,8 +175,8 @@ TEST_CASE("compare names the order of two ops only if another order mends it", "
     return found.hint;
   };
   const std::string order = "the order of two ops: the reference does ";
-  const Function scaled_angle = [&](const Tensor&a) { return x * cos(a * 2.0); },
-                 scaled_cos = [&](const Tensor&a) { return x * (cos(a) * 2.0); };
+  const Function scaled_angle = [&](const Tensor& a) { return x * cos(a * 2.0); },
+                 scaled_cos = [&](const Tensor& a) { return x * (cos(a) * 2.0); };
   CHECK(hint(scaled_angle, scaled_cos) == order + "cos before mul, yours does it after");
   CHECK(hint(scaled_cos, scaled_angle) == order + "mul before cos, yours does it after");
   // The other operand, another shape between the two, and an op between them.
@@ -259,22 +257,15 @@ TEST_CASE("compare and explain_gradient take functions of several outputs", "[co
   INFO(explained.message);
   CHECK(explained);
   CHECK(explained.ops.size() == 2);
-  const auto cut = explain_gradient(
-      [](const Tensor& a) {
-        return Inputs{exp(a), sin(a).detach()};
-      },
-      {x});
+  const auto cut =
+      explain_gradient([](const Tensor& a) { return Inputs{exp(a), sin(a).detach()}; }, {x});
   CHECK_FALSE(cut);
   CHECK_THAT(cut.message, ContainsSubstring("cut at the end: the result holds the result of "
                                             "op 2, sin, but as a constant"));
   double state = 0;
-  CHECK_THAT(explain_gradient(
-                 [&](const Tensor& a) {
-                   return Inputs{a, a * (state += 1)};
-                 },
-                 {x})
-                 .message,
-             ContainsSubstring("in output 1 at (0, 0)"));
+  CHECK_THAT(
+      explain_gradient([&](const Tensor& a) { return Inputs{a, a * (state += 1)}; }, {x}).message,
+      ContainsSubstring("in output 1 at (0, 0)"));
 }
 
 TEST_CASE("compare: dropout draws the same on both sides", "[compare]") {

@@ -60,10 +60,7 @@ TEST_CASE("check_causal finds leaks that only the value or only the gradient sho
   CHECK(value.by_value);
   CHECK_THAT(value.message, ContainsSubstring("other values there change out (0, 0) from "));
   const auto shifted = check_causal(
-      [](const Tensor& a) {
-        return cat({slice(a, 0, 0, 1), slice(a, 0, 0, -1)}, 0);
-      },
-      x);
+      [](const Tensor& a) { return cat({slice(a, 0, 0, 1), slice(a, 0, 0, -1)}, 0); }, x);
   CHECK(shifted);
   CHECK(shifted.past_is_missing);
   CHECK_THAT(shifted.message, ContainsSubstring("but position 1 does not see position 1 either"));

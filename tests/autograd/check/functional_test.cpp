@@ -86,12 +86,8 @@ TEST_CASE("shapes of J and H are those of output and input, joined", "[functiona
   // 0-d, one element, none at all
   CHECK(hessian(cubes, scalar(2, DType::float64)).shape() == Shape{});
   CHECK(hessian(cubes, scalar(2, DType::float64)).item() == 12);
-  CHECK(hessian(
-            [](const Tensor& in) {
-              return reshape(cubes(in), {1, 1});
-            },
-            x)
-            .shape() == Shape{2, 3, 2, 3});
+  CHECK(hessian([](const Tensor& in) { return reshape(cubes(in), {1, 1}); }, x).shape() ==
+        Shape{2, 3, 2, 3});
   CHECK(jacobian(cubes, zeros({0, 2})).shape() == Shape{0, 2});
   CHECK(hessian(cubes, zeros({0, 2})).shape() == Shape{0, 2, 0, 2});
   CHECK(jacobian([](const Tensor& in) { return in * 2.0; }, zeros({0, 2})).shape() ==

@@ -1,5 +1,6 @@
 // Functions that are right, and what gradcheck and eps_sweep tell of them: elements that no
-// difference can judge, float32, numbers that are drawn.  planted_test.cpp has those that are wrong.
+// difference can judge, float32, numbers that are drawn.  planted_test.cpp has those that are
+// wrong.
 
 #include <cmath>
 #include <xgrad/autograd/check/gradcheck.hpp>

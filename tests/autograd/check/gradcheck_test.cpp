@@ -83,12 +83,8 @@ TEST_CASE("gradcheck tells of a failure even where a larger error is within boun
   // 2e-5 is wrong for a derivative near 0, 5e-4 is within rtol of one near 1.
   const Tensor x = leaf({0, 0});
   const auto f = one_op(
-      [](const Tensor& v) {
-        return v * tensor({0, 2}, DType::float64);
-      },
-      [](const Tensor& g, const Tensor&) {
-        return g * tensor({2e-5, 2.0005}, DType::float64);
-      });
+      [](const Tensor& v) { return v * tensor({0, 2}, DType::float64); },
+      [](const Tensor& g, const Tensor&) { return g * tensor({2e-5, 2.0005}, DType::float64); });
   const auto report = gradcheck(f, {x});
   CHECK_FALSE(report);
   CHECK(report.worst().worst.output_index == std::vector<std::size_t>{0});

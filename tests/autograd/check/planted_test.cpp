@@ -209,10 +209,8 @@ void add_zeros(Table& add) {
         {"no op's own backward is wrong, but the whole is: ", moves});
   }
   add("a constant that does not move",
-      [](const Tensor& in) {
-        return in.detach() * in + d64({3, 4}) * 2.0;
-      },
-      {leaf({1, 2})}, Reason::wrong_factor, {"!moves with"}, {cut});
+      [](const Tensor& in) { return in.detach() * in + d64({3, 4}) * 2.0; }, {leaf({1, 2})},
+      Reason::wrong_factor, {"!moves with"}, {cut});
   add("0 at a guarded place",  // (e^x - 1) / x
       [](const Tensor& a) {
         const Mask zero = a == 0.0;
@@ -275,11 +273,8 @@ void add_numbers(Table& add) {
   add("an overflow that saturates", [](const Tensor& a) { return sigmoid(exp(a)); },
       {leaf({1000, 1})}, Reason::not_finite, safe, {"whole"});
   add("the gradient of a masked -inf",
-      one_op(
-          [](const Tensor& v) {
-            return masked_fill(v, Mask{true, false}, -inf);
-          },
-          [](const Tensor& g, const Tensor&) { return g * 1.0; }),
+      one_op([](const Tensor& v) { return masked_fill(v, Mask{true, false}, -inf); },
+             [](const Tensor& g, const Tensor&) { return g * 1.0; }),
       {leaf({-1, 1})}, Reason::spurious);
   add("5 at the kink of abs",
       one_op([](const Tensor& v) { return abs(v); },

@@ -42,10 +42,7 @@ struct Mistake {
 Tensor planted(const Function& f, const Inputs& in, const Mistake& mistake) {
   std::vector<Saved> saved(in.begin(), in.end());
   return record(
-      "planted", std::span(in),
-      [f](std::span<const Tensor> v) {
-        return f({v.begin(), v.end()});
-      },
+      "planted", std::span(in), [f](std::span<const Tensor> v) { return f({v.begin(), v.end()}); },
       [=](Context& ctx) {
         const bool graph = ctx.create_graph() && mistake.change;
         const ModeGuard recording({true, nullptr});
@@ -121,9 +118,7 @@ std::vector<Base> bases() {
        },
        {q, k, v}},
       {"cross_entropy",
-       [](const Inputs& in) {
-         return cross_entropy(in[0], Indices({1, 0, 3}));
-       },
+       [](const Inputs& in) { return cross_entropy(in[0], Indices({1, 0, 3})); },
        {x}},
       {"mse_loss", [](const Inputs& in) { return mse_loss(in[0], in[1]); }, {x, normal({3, 4}, 6)}},
       {"gelu of small numbers", [](const Inputs& in) { return gelu(in[0]); }, {x * 1e-3}},

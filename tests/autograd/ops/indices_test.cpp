@@ -129,9 +129,7 @@ TEST_CASE("Indices that are joined need not be alike where Tensors need not", "[
   const Indices a = some_ids({2, 3}), b = some_ids({2, 2}), none = arange_indices(0, 0);
   CHECK(numbers_of(joined(a, b)) == numbers_of(joined(a.to(DType::float64), b.to(DType::float64))));
   CHECK(cat({none, a}).shape() == Shape{2, 3});
-  CHECK(message_of<ShapeError>([&] {
-          joined(a, some_ids({3, 2}));
-        }) ==
+  CHECK(message_of<ShapeError>([&] { joined(a, some_ids({3, 2})); }) ==
         "cat: Tensor 0 has shape (2, 3) and Tensor 1 has (3, 2): only sizes at dimension 1 may "
         "differ");
   CHECK(message_of<ShapeError>([&] { stack({a, b}); }).starts_with("stack: Tensor 0"));
@@ -207,9 +205,8 @@ TEST_CASE("errors of arithmetic", "[indices]") {
   CHECK(message_of<ShapeError>([&] {
           clamp(ids, 0, Indices{1, 2, 3});
         }).starts_with("clamp, the minimum with max: shapes (2,) and (3,)"));
-  CHECK(message_of<ValueError>([&] {
-          ids / Indices{{1, 1}, {1, 0}};
-        }) == "operator/: the divisor is 0 at (1, 1) of (2, 2)");
+  CHECK(message_of<ValueError>([&] { ids / Indices{{1, 1}, {1, 0}}; }) ==
+        "operator/: the divisor is 0 at (1, 1) of (2, 2)");
   CHECK(message_of<ValueError>([&] { ids % 0; }) == "operator%: the divisor is 0 at () of ()");
   CHECK((arange_indices(0, 0) / 0).numel() == 0);
 }
@@ -277,10 +274,9 @@ TEST_CASE("Indices and Masks as Tensors, and back", "[indices]") {
     CHECK(same_bits(where(Mask{true, false}, 0.1, -2, dtype), tensor({0.1, -2}, dtype)));
     CHECK(numbers(tensor({-0x1p63, -0.0}, dtype).to_indices()) == std::vector<Int>{least, 0});
     for (const double bad : {0x1p63, -0x1.1p63, 0.5, -1.5, inf, -inf, not_a_number})
-      check_contains(message_of<ValueError>([&] {
-                       to_indices(tensor({{0, 1}, {bad, bad}}, dtype));
-                     }),
-                     {"to_indices: ", " at (1, 0) of x (2, 2) is not an integer"});
+      check_contains(
+          message_of<ValueError>([&] { to_indices(tensor({{0, 1}, {bad, bad}}, dtype)); }),
+          {"to_indices: ", " at (1, 0) of x (2, 2) is not an integer"});
   }
   CHECK(where(Mask{true}, 1, 0).dtype() == DType::float32);
   CHECK(numbers(to_indices(Mask{true, false})) == std::vector<Int>{1, 0});
@@ -318,9 +314,8 @@ TEST_CASE("one_hot", "[indices]") {
   }
   CHECK(one_hot(some_ids({0, 2}), 3).shape() == Shape{0, 2, 3});
   CHECK(numbers(one_hot(Indices{1}[0])) == std::vector<Int>{0, 1});
-  CHECK(message_of<ValueError>([] {
-          one_hot({0, 3}, 3);
-        }) == "one_hot: index 3 at (1,) of the indices (2,) is out of range: expected 0 to 2");
+  CHECK(message_of<ValueError>([] { one_hot({0, 3}, 3); }) ==
+        "one_hot: index 3 at (1,) of the indices (2,) is out of range: expected 0 to 2");
   check_contains(message_of<ValueError>([] { one_hot({0, -1}); }), {"one_hot: index -1 at (1,)"});
   check_contains(message_of<ValueError>([] { one_hot({0, 1}, 0); }), {"one_hot: num_classes is 0"});
   check_contains(message_of<ValueError>([] { one_hot(arange_indices(0, 0)); }),

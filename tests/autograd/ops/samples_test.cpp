@@ -235,8 +235,7 @@ void check_decomposed(const OpSample& sample, const std::set<std::size_t>& chose
 
 // Counts NaN and infinity as the same.
 std::string no_number(std::string signs) {
-  std::ranges::replace_if(
-      signs, [](char c) { return c == '+' || c == '-'; }, 'n');
+  std::ranges::replace_if(signs, [](char c) { return c == '+' || c == '-'; }, 'n');
   return signs;
 }
 
@@ -476,9 +475,7 @@ TEST_CASE("samples without numbers of PyTorch", "[ops]") {
           [=](const Inputs& x) { return cross_entropy(x[0], x[0], options(x)); });
     for (const std::int64_t last : {1, -100})
       check(("cross_entropy, weight, ignored, " + std::to_string(last) + by).c_str(), {{2, 3}},
-            [=](const Inputs& x) {
-              return cross_entropy(x[0], Indices{-100, last}, options(x));
-            },
+            [=](const Inputs& x) { return cross_entropy(x[0], Indices{-100, last}, options(x)); },
             last == 1 || r != Reduction::mean);
   }
 }

@@ -249,8 +249,8 @@ TEST_CASE("xgrad: help names every flag of the recipe and its default") {
   CHECK_THAT(help, ContainsSubstring("[64, baby: 256, micro: 16]"));
   CHECK_THAT(run_well(folder, {"--help"}).out, ContainsSubstring("sample"));
   // Each help ends with valid command lines.
-  for (const char* const name :
-       {"train", "eval", "sample", "explain", "graph", "export", "report", "compare", "playground"}) {
+  for (const char* const name : {"train", "eval", "sample", "explain", "graph", "export", "report",
+                                 "compare", "playground"}) {
     const std::string text = run(folder, {name, "--help"}).out;
     const std::size_t at = text.find("\nFor example:\n");
     REQUIRE(at != std::string::npos);

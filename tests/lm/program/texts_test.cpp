@@ -21,9 +21,7 @@ Result piped(const TemporaryFolder& folder, const std::string& text, const Argum
   Arguments words = {"sh", "-c", "cat " + text + R"( | "$0" "$@")"};
   for (const std::string& word : command(arguments))
     words.push_back(word);
-  return Process(
-             folder, [] {}, words)
-      .wait();
+  return Process(folder, [] {}, words).wait();
 }
 
 }  // namespace
