@@ -282,7 +282,7 @@ document.addEventListener("keydown", (e) => {
 
 const checks_made = nodes.flatMap((node) => [node.whole, ...[...node.parts, ...node.missing].map((part) => part.own)]).filter((c) => c && typeof c === "object");
 const agree = checks_made.filter((c) => c.ok).length, ops = nodes.filter((node) => node.kind === "op").length;
-by_id("summary").append(`${ops} op${ops === 1 ? "" : "s"}, ${nodes.length - ops} leaves and constants, result ${full(nodes[data.root].value)}. `,
+by_id("summary").append(`${ops} op${ops === 1 ? "" : "s"}, ${nodes.length - ops} ${nodes.length - ops === 1 ? "leaf or constant" : "leaves and constants"}, result ${full(nodes[data.root].value)}. `,
   checks_made.length === 0 ? "No gradient was compared with differences." : make("span", { class: agree === checks_made.length ? "ok" : "bad" }, `${agree} of ${checks_made.length} gradients agree with differences. `),
   ...(wrong.size > 0 ? [make("span", { id: "wrong" }, ...(guilty.size > 0 ? ["The backward is wrong of ", ...[...guilty].slice(0, 8).flatMap((i) => [jump(i), " "]), "so "] : []),
     `${wrong.size === 1 ? "this gradient is" : "these gradients are"} wrong: `, ...[...wrong].slice(0, 8).flatMap((i) => [jump(i), " "]), wrong.size > 8 ? `and ${wrong.size - 8} more.` : "")] : []));
