@@ -129,7 +129,7 @@ class Reader {
         at_ = begin, y = sums();
     } while (take(';'));
     if (at_ < text_.size())
-      wrong(fmt::format("`{}` is unexpected", text_.substr(at_, 1)));
+      wrong(fmt::format("`{}` is unexpected", character()));
     check<ValueError>(y.defined(), "the formula is empty");
     return y;
   }
@@ -155,6 +155,12 @@ class Reader {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
   }
   char at(std::size_t i) const { return i < text_.size() ? text_[i] : '\0'; }
+  std::string character() const {  // whole, in UTF-8
+    std::size_t end = at_ + 1;
+    while ((at(end) & 0xC0) == 0x80)
+      ++end;
+    return text_.substr(at_, end - at_);
+  }
   std::string word() {
     std::string name;
     if (!is_digit(peek()))
@@ -229,7 +235,7 @@ class Reader {
     const std::string name = word();
     if (name.empty())
       wrong(c == '\0' || c == ';' ? "it ends where a value is missing"
-                                  : fmt::format("`{}` where a value is missing", c));
+                                  : fmt::format("`{}` where a value is missing", character()));
     if (take('('))
       return call(name);
     if (const auto known = names_.find(name); known != names_.end())

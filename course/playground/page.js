@@ -7,14 +7,15 @@ const source = URL.createObjectURL(new Blob([by_id("engine").textContent], { typ
 class Engine {
   constructor(seconds) { this.seconds = seconds; }
   begin() {
-    this.worker = new Worker(source);
+    const worker = (this.worker = new Worker(source));
     this.waiting = new Map();
-    this.worker.onmessage = ({ data }) => {
+    worker.onmessage = ({ data }) => {
+      if (worker !== this.worker) return;
       if (data.broken !== undefined) return this.stop(`The engine has stopped, and begins anew; what it held is lost. If the page ran out of memory, take a smaller text. (${data.broken})`);
       this.waiting.get(data.id)?.(data);
       this.waiting.delete(data.id);
     };
-    this.worker.onerror = (event) => this.stop(`The engine cannot run here: ${event.message || "this browser has no WebAssembly with SIMD and exceptions"}`);
+    worker.onerror = (event) => worker === this.worker && this.stop(`The engine cannot run here: ${event.message || "this browser has no WebAssembly with SIMD and exceptions"}`);
   }
   stop(why) {
     this.worker.terminate();

@@ -2,8 +2,8 @@
 // The playground's engine for its page: a request and its answer are JSON.
 //
 // do        | and                                | answers
-// evaluate  | formula, leaves                    | shape; html: the graph page; gradients by leaf
-// check     | formula, leaves                    | ok, message, and per leaf a line: by differences
+// evaluate  | formula, leaves                    | shape, html (graph page), gradients, wrong
+// check     | formula, leaves                    | ok, message, leaves (a line each), wrong
 // answer    | formula, leaves, answers, slopes   | ok, message: are these gradients right?
 // start     | text, seed, steps                  | characters, parameters: a transformer
 // step      |                                    | step, loss

@@ -146,7 +146,7 @@ JsonObject trained(const std::string& what, const Json& request) {
     current().reset();  // its memory first
     current() = std::make_unique<Training>(text.empty() ? verses : text,
                                            count_of(request, "seed", 1'000'000),
-                                           count_of(request, "steps", 1'000'000));
+                                           count_of(request, "steps", 1'000'000, 1));
     std::size_t parameters = 0;
     for (const Tensor& p : nn::parameters(current()->model))
       parameters += static_cast<std::size_t>(p.numel());

@@ -11,7 +11,8 @@ xgrad::io::JsonObject trained(const std::string& what, const xgrad::io::Json& re
 // Parts of requests; ValueError if one is missing or of another kind.
 const xgrad::io::Json& part(const xgrad::io::Json& request, const char* key);
 std::string text_of(const xgrad::io::Json& request, const char* key);
-std::size_t count_of(const xgrad::io::Json& request, const char* key, std::size_t most);
+std::size_t count_of(const xgrad::io::Json& request, const char* key, std::size_t most,
+                     std::size_t least = 0);
 xgrad::io::Json numbers(const xgrad::Tensor& x);
 
 }  // namespace playground

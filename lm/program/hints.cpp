@@ -30,7 +30,7 @@ static constexpr Hint table_of_hints[] = {
     {"--device --cuda --gpu --backend -ngl",
      "there is none: models compute on the CPU, with --threads"},
     {"--precision --fp16 --bf16", "--dtype"},
-    {"--dtype --precision --fp16 --bf16", "there is none: this command computes in float32"},
+    {"--dtype --precision --fp16 --bf16", "there is none: train and eval alone have --dtype"},
     {"--compile --torch-compile", "there is none: nothing is compiled"},
     {"--wandb --wandb-log --wandb-project --wandb-run-name --tensorboard --report-to",
      "there is none: a run's metrics.jsonl has every step, and its report.html the curves"},

@@ -5,6 +5,7 @@
 #endif
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <new>
@@ -65,7 +66,8 @@ std::size_t PeakMemory::bytes() const { return static_cast<std::size_t>(most_hel
 
 void* operator new(std::size_t bytes) {
   count();
-  if (bytes > std::size_t{1} << 40)  // AddressSanitizer's malloc would end the program
+  constexpr std::uint64_t most = std::uint64_t{1} << 40;  // AddressSanitizer's ends the program
+  if (bytes > most)
     throw std::bad_alloc();
   return checked(std::malloc(bytes == 0 ? 1 : bytes));
 }

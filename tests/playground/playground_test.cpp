@@ -147,6 +147,9 @@ TEST_CASE("the playground answers hostile formulas with a sentence") {
   says("x)", "`)` is unexpected");
   says("x x", "`x` is unexpected");
   says("x $ x", "`$` is unexpected");
+  says("x²", "`²` is unexpected");
+  says("2 × x", "`×` is unexpected");
+  says("x * −1", "`−` where a value is missing");
   says("[1, [2]]", "rows of a table");
   says("[]", "a number is missing");
   says("1.2.3", "`.T`");
@@ -272,6 +275,20 @@ TEST_CASE("exercises of the playground are judged by differences") {
     request["answers"].begin().value() = "nowhere";
     CHECK(ask(request, "answer")["unknown"] == "nowhere");
   }
+  // Where nothing can be compared nothing is right.
+  const Json square = formula("x * x", {leaf("x", {}, {"inf"})});
+  CHECK(ask(square, "check")["ok"] == false);
+  CHECK_THAT(ask(square, "check")["message"].get<std::string>(),
+             ContainsSubstring("nothing is compared"));
+  Json cube = formula("x * x * x", {leaf("x", {}, {"2"})});
+  cube["answers"] = {{"x", "3 * x * x * g"}};
+  cube["slopes"] = false;
+  CHECK(ask(cube, "answer")["ok"] == true);
+  cube["slopes"] = true;
+  CHECK(ask(cube, "answer")["ok"] == false);
+  Json never = formula("log(-x * x)", {leaf("x", {}, {"2"})});
+  never["answers"] = {{"x", "g"}};
+  CHECK(ask(never, "answer")["ok"] == false);
   Json shape = all[3];  // a gradient of another shape than its leaf's
   shape["answers"] = {{"x", "g"}, {"bias", "g"}};
   CHECK(ask(shape, "answer").dump().find("(3,)") != std::string::npos);
@@ -384,7 +401,9 @@ TEST_CASE("the playground answers hostile texts with a sentence") {
   says(start(std::string(3 << 20, 'a')), "the page takes");
   Json bad = start(verses());
   bad["steps"] = -1;
-  says(bad, "\"steps\" is not a whole number");
+  says(bad, "\"steps\" is not a whole number from 1 to");
+  bad["steps"] = 0;
+  says(bad, "\"steps\" is not a whole number from 1 to");
   bad.erase("steps");
   says(bad, "no \"steps\"");
   CHECK(playground::call("{\"do\": \"start\", \"text\": \"\xff\"}").find("error") !=

@@ -12,7 +12,7 @@ TEST_CASE("xgrad: an argument without its flag, and a model that is elsewhere", 
   check_contains(said("eval run text"), {"did you mean --data 'text'?"});
   check_contains(said("sample run 'the cat'"), {"did you mean --prompt 'the cat'?"});
   check_contains(said("train --bf16"), {"unknown flag '--bf16'; did you mean --dtype?"});
-  check_contains(said("sample run --bf16"), {"there is none: this command computes in float32"});
+  check_contains(said("sample run --bf16"), {"there is none: train and eval alone have --dtype"});
   CHECK_THAT(said("train nothing"), StartsWith("xgrad train: unexpected argument "
                                                "'nothing'\n"));
   for (const Arguments& words :
