@@ -33,7 +33,14 @@ struct Draws {
   void exact(const Indices& x) { file.check(next(), x); }
   void ulp(const Tensor& x) { file.check(next(), x, ErrorUnit::ulp); }
   void normal(const Tensor& x) {
-    file.check(next(), x, x.dtype() == DType::float64 ? ErrorUnit::ulp : ErrorUnit::absolute);
+    // Emscripten's C library has another log, sin and cos of float64; a mean may cancel digits.
+    const bool wide = x.dtype() == DType::float64;
+#ifdef __EMSCRIPTEN__
+    const std::optional<double> limit = wide ? std::optional(16.0) : std::nullopt;
+#else
+    const std::optional<double> limit;
+#endif
+    file.check(next(), x, wide ? ErrorUnit::ulp : ErrorUnit::absolute, limit);
   }
 };
 
