@@ -36,7 +36,7 @@ Dims::Dims(std::initializer_list<Dim> list) : std::vector<std::int64_t>(list.beg
 Dims::Dims(const Shape& shape) : std::vector<std::int64_t>(shape.begin(), shape.end()) {}
 
 void Shape::out_of_range(std::int64_t d) const {
-  check<ValueError>(!empty(), "a 0-d tensor has no dimensions, so none has a size");
+  check<ValueError>(!empty(), "the shape () of a 0-d tensor has no dimensions");
   fail<ValueError>("shape {} has no dimension {}: expected {} to {}", to_string(*this), d,
                    -std::ssize(*this), std::ssize(*this) - 1);
 }

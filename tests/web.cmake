@@ -20,11 +20,9 @@ set(not_under_node
   [["faults: a training step that fails for want of memory has changed no parameter"]]
   # It forks.
   [["a batch is cut in spite of dropout*"]]
-  # They make pipes, of which that system has none, read its words of an error, or a size of 64 bits.
+  # They make pipes, of which that system has none.
   [["safetensors: links, pipes and devices in the place of a file"]]
   [["safetensors: a path that is not a file"]]
-  [["files: a link is followed to its end, and nothing but a file is replaced"]]
-  [["safetensors: all of the format is read"]]
   # They set the size of the stack.
   [["long chains of*"]])
 list(JOIN not_under_node "~" not_under_node)

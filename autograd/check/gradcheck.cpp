@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -733,78 +732,6 @@ GradcheckReport gradgradcheck(const TensorFunction& f, const std::vector<Tensor>
   const CheckedFunction second = gradient_of(first, all, named);
   before.changes();  // run() reports them
   return Check(second, all, named).run();
-}
-
-EpsSweep eps_sweep(const TensorFunction& f, const std::vector<Tensor>& inputs,
-                   const GradcheckOptions& options) {
-  const SameDraws draws;
-  const Snapshot before(inputs, options.names);
-  const CheckedFunction checked = checked_function("eps_sweep", draws.of(f), inputs, options);
-  const ModeGuard mode({true, nullptr});
-  Generator generator(options.seed);
-  std::vector<Tensor> v, analytic;
-  Doubles weights;
-  EpsSweep sweep;
-  {
-    const auto outputs = checked.with_graph();
-    sweep.conclusion = before.changes();
-    if (sweep.conclusion.empty())
-      sweep.conclusion = two_results(outputs, checked.with_graph());
-    if (!sweep.conclusion.empty())
-      return sweep;
-    for (const Tensor& y : outputs) {
-      v.push_back(random_signed(y.shape(), generator));
-      std::ranges::copy(elements(v.back()), std::back_inserter(weights));
-    }
-    analytic = gradients(outputs, checked.tensors(), v, {});
-  }
-  const Probe probe = checked.probe(shapes_of(v));
-  // Every element moves by about eps, so that a kink near any of them is met.
-  std::vector<Direction> directions;
-  for (std::size_t k = 0; k < probe.leaves.size(); ++k) {
-    Doubles u = elements(random_signed(checked.leaves()[k].x.shape(), generator));
-    for (std::size_t i = 0; i < u.size(); ++i)
-      if (!std::isfinite(probe.leaves[k].values[i]))
-        u[i] = 0;
-    directions.push_back({Point(probe.leaves.size())});
-    directions[k].by[k] = std::move(u);
-  }
-  bool seen = false;  // above rounding
-  for (int digits = 1; digits <= 10; ++digits) {
-    EpsSweep::Point point{std::pow(10.0, -digits), -1, ""};
-    for (std::size_t k = 0; k < directions.size(); ++k) {
-      const Line line = probe.line(directions[k]);
-      const Doubles above = line.at({.t = point.eps}), below = line.at({.t = -point.eps});
-      double numeric = 0, rounding = 0;
-      for (std::size_t j = 0; j < above.size(); ++j) {
-        numeric += weights[j] * difference(above[j], below[j]) / (2 * point.eps);
-        rounding += 0x1p-53 * std::abs(weights[j]) * (std::abs(above[j]) + std::abs(below[j]));
-      }
-      const Doubles moved = really_moved(checked.leaves()[k].x, directions[k].by[k], point.eps);
-      const double exact = dot(or_zeros(analytic[k], moved.size()), moved);
-      const double size = std::max(std::abs(exact), 1e-3 * std::abs(numeric));
-      const double error = exact == numeric ? 0 : std::abs(exact - numeric) / size;
-      seen = seen || !(std::max(size, std::abs(exact - numeric)) <= rounding / point.eps);
-      if (!(error <= point.error)) {
-        point.error = error;
-        point.input = checked.leaves()[k].name;
-      }
-      if (std::isnan(error))
-        break;
-    }
-    sweep.points.push_back(point);
-  }
-  sweep.conclusion =
-      seen ? conclusion_of(sweep)
-           : "no digit is left: rounding changes the function by more than any eps does";
-  // Equal steps may be too large for some elements, as for log at 1e-12.
-  if (sweep.conclusion.starts_with("flat"))
-    if (const GradcheckReport report = gradcheck(f, inputs, options);
-        report && report.unchecked == 0)
-      sweep.conclusion = fmt::format(
-          "right: no eps agrees, but steps of the sizes of the elements do, largest error {:.2g}",
-          report.worst_error);
-  return sweep;
 }
 
 }  // namespace xgrad

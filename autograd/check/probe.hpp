@@ -263,8 +263,6 @@ GradcheckPair summarized(const CheckedFunction& f, std::size_t output, const Sha
                          const CheckedLeaf& leaf, JudgedPair&& judged);
 /// Fills in the report's sums over all pairs, its reason and its message.
 void sum_up(GradcheckReport& report, const char* caller, bool strict);
-/// A conclusion from the shape of the curve.
-std::string conclusion_of(const EpsSweep& sweep);
 /// "output 0 at (1, 2)".
 std::string at(const std::string& name, std::size_t flat, const Shape& shape);
 

@@ -197,7 +197,8 @@ TEST_CASE("shapes are indexed from both ends, and checked", "[views]") {
   CHECK_THROWS_AS(shape[3], ValueError);
   CHECK_THROWS_AS(shape[-4], ValueError);
   CHECK_THROWS_WITH(shape[3], ContainsSubstring("(2, 5, 7) has no dimension 3: expected -3 to 2"));
-  CHECK_THROWS_WITH(scalar(1).size(-1), ContainsSubstring("a 0-d tensor has no dimensions"));
+  CHECK_THROWS_WITH(scalar(1).size(-1),
+                    ContainsSubstring("the shape () of a 0-d tensor has no dimensions"));
   Shape many(9, 1);
   many.insert(many.begin() + 8, 4);
   many.erase(many.begin());

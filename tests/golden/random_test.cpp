@@ -36,7 +36,7 @@ struct Draws {
     // Emscripten's C library has another log, sin and cos of float64; a mean may cancel digits.
     const bool wide = x.dtype() == DType::float64;
 #ifdef __EMSCRIPTEN__
-    const std::optional<double> limit = wide ? std::optional(16.0) : std::nullopt;
+    const std::optional<double> limit = wide ? std::optional(8.0) : std::nullopt;
 #else
     const std::optional<double> limit;
 #endif

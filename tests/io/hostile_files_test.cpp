@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/io/safetensors.hpp>
 
@@ -76,8 +78,8 @@ TEST_CASE("files: a link is followed to its end, and nothing but a file is repla
   fs::create_symlink("b", folder / "a");
   fs::create_symlink("a", folder / "b");
   fs::create_symlink("self", folder / "self");
-  refused(folder / "a", "Too many levels of symbolic links");
-  refused(folder / "self", "Too many levels of symbolic links");
+  refused(folder / "a", std::strerror(ELOOP));
+  refused(folder / "self", std::strerror(ELOOP));
   fs::create_directory(folder / "folder");
   fs::create_symlink("folder", folder / "to_folder");
   fs::create_symlink("/dev/null", folder / "to_null");

@@ -151,8 +151,8 @@ TEST_CASE("safetensors: all of the format is read") {
                         R"("data_offsets":[0,0]}})")) != "");  // F32: 4 * 2^63 bytes is no number
   CHECK(refusal(file_of(R"({"x":{"dtype":"F32","shape":[1152921504606846976,0],)"
                         R"("data_offsets":[0,0]}})")) != "");
-  CHECK(refusal(file_of(R"({"x":{"dtype":"F32","shape":[72057594037927936,0],)"
-                        R"("data_offsets":[0,0]}})")) == "");
+  CHECK((refusal(file_of(R"({"x":{"dtype":"F32","shape":[72057594037927936,0],)"
+                         R"("data_offsets":[0,0]}})")) == "") == (sizeof(std::size_t) == 8));
   // The order in the header need not be that of the data, and an empty tensor may be anywhere.
   CHECK(refusal(file_of(R"({"x":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},)"
                         R"("e":{"dtype":"F32","shape":[0],"data_offsets":[4,4]},)"
