@@ -23,15 +23,17 @@ namespace xgrad {
 class Context::Run {
  public:
   Run(const GradOptions& options, const std::vector<Tensor>& outputs,
-      const std::vector<std::shared_ptr<Node>>& targets)
+      const std::vector<std::shared_ptr<Node>>& targets, const LeafSink& sink = {},
+      bool early = false)
       : create_graph(options.create_graph),
         retain_graph_(options.retain_graph || options.create_graph),
         all_leaves_(targets.empty()),
+        sink_(sink),
         mode_({create_graph, create_graph ? observer_ : nullptr}) {
     for (const auto& target : targets)
       results_.emplace(target.get(), Tensor());
-    if (!all_leaves_)
-      find_wanted(outputs);
+    if (!all_leaves_ || early)
+      explore(outputs);
   }
 
   const bool create_graph;
@@ -48,7 +50,9 @@ class Context::Run {
   Tensor& gradient_sum(const std::shared_ptr<Node>& node) {
     const auto [entry, is_new] = gradients_.try_emplace(node.get());
     if (is_new) {
-      queue_.push_back({node->sequence, arrivals_++, node});
+      const auto use = first_use_.find(node.get());
+      queue_.push_back(
+          {use == first_use_.end() ? node->sequence : use->second - 1, arrivals_++, node});
       std::push_heap(queue_.begin(), queue_.end());
     }
     return entry->second;
@@ -82,7 +86,6 @@ class Context::Run {
   Tensor result(const std::shared_ptr<Node>& target) const {
     return detail::with_own_handle(results_.at(target.get()));
   }
-  const LeafGradients& of_leaves() const { return of_leaves_; }
 
  private:
   // The queue is a heap.  Its top has the largest sequence and, among equals, arrived first:
@@ -101,7 +104,7 @@ class Context::Run {
       result->second = detail::with_own_handle(gradient);
     else if (auto identity = node.leaf.lock();
              all_leaves_ && identity && identity->node.get() == &node)
-      of_leaves_.emplace_back(std::move(identity), detail::with_own_handle(gradient));
+      sink_(std::move(identity), detail::with_own_handle(gradient));
   }
 
   void run_formula(const std::shared_ptr<Node>& node, Tensor gradient) {
@@ -122,7 +125,8 @@ class Context::Run {
   }
 
   // A node is wanted if it is a target or has a wanted input: nodes are visited by rising sequence.
-  void find_wanted(const std::vector<Tensor>& outputs) {
+  // A leaf comes right after its first user, and not behind all other nodes.
+  void explore(const std::vector<Tensor>& outputs) {
     std::vector<const Node*> found;
     std::unordered_set<const Node*> seen{nullptr};
     const auto discover = [&](const std::shared_ptr<Node>& node) {
@@ -134,13 +138,18 @@ class Context::Run {
     for (std::size_t i = 0; i < found.size(); ++i)
       std::ranges::for_each(found[i]->inputs, discover);
     std::ranges::sort(found, {}, &Node::sequence);
-    for (const Node* node : found)
+    for (const Node* node : found) {
       if (results_.contains(node) || wants_any(node->inputs))
         wanted_.insert(node);
+      for (const auto& input : node->inputs)
+        if (all_leaves_ && input != nullptr && input->sequence == 0)
+          first_use_.try_emplace(input.get(), node->sequence);
+    }
   }
 
   detail::NestedRun nested_;
   bool retain_graph_, all_leaves_;
+  LeafSink sink_;  // takes the gradients of leaves, if there are no targets
   Observer* observer_ = Mode::current().observer;
   ModeGuard mode_;
   std::uint64_t arrivals_ = 0;                         // so far
@@ -148,7 +157,7 @@ class Context::Run {
   std::unordered_map<const Node*, Tensor> gradients_;  // of the nodes in the queue
   std::unordered_map<const Node*, Tensor> results_;    // of the targets
   std::unordered_set<const Node*> wanted_;             // nodes from which a path leads to a target
-  LeafGradients of_leaves_;                            // of the leaves, if there are no targets
+  std::unordered_map<const Node*, std::uint64_t> first_use_;  // of leaves: its sequence
 };
 
 bool Context::needs(std::size_t i) const { return run_.wants(node_->input(i)); }
@@ -245,11 +254,18 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
   return results;
 }
 
+void leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options,
+                    const LeafSink& sink) {
+  check_outputs(outputs, options.grad_outputs, "backward");
+  Context::Run(options, outputs, {}, sink, true).execute(outputs, options.grad_outputs);
+}
+
 LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options) {
   check_outputs(outputs, options.grad_outputs, "backward");
-  Context::Run run(options, outputs, {});
-  run.execute(outputs, options.grad_outputs);
-  return run.of_leaves();
+  LeafGradients all;
+  const auto add = [&all](const auto& leaf, const Tensor& x) { all.emplace_back(leaf, x); };
+  Context::Run(options, outputs, {}, add).execute(outputs, options.grad_outputs);
+  return all;
 }
 
 void backward(const std::vector<Tensor>& outputs, const GradOptions& options) {

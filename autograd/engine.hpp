@@ -7,6 +7,7 @@
 // inputs to the same Context.  Nodes run by falling sequence: all users of a value run before the
 // node that made it, so its gradient is complete by then.
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -35,6 +36,10 @@ using LeafGradients = std::vector<std::pair<std::shared_ptr<Tensor::Identity>, T
 
 /// The gradients that backward() would add to the grad() of all leaves; adds nothing.
 LeafGradients leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options = {});
+/// The same, but passes each gradient on as soon as it is complete.
+using LeafSink = std::function<void(std::shared_ptr<Tensor::Identity> leaf, Tensor gradient)>;
+void leaf_gradients(const std::vector<Tensor>& outputs, const GradOptions& options,
+                    const LeafSink& sink);
 
 /// Adds the gradients of sum(outputs * grad_outputs) to the grad() of all leaves
 /// (torch.autograd.backward).  If anything throws, no grad() has changed.

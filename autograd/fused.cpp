@@ -16,7 +16,6 @@ struct ForwardsOnly final : Observer {
                   const Forward& forward) override {
     to->on_forward(op, inputs, output, forward);
   }
-  void on_backward(const Node&, std::size_t, const Tensor&) override {}
 };
 
 }  // namespace

@@ -22,7 +22,8 @@ struct Observer {
   /// Gets the gradient of a node's output, after its hooks and before its formula runs.
   virtual void on_gradient(const Node& /*node*/, const Tensor& /*gradient*/) {}
   /// Called after node's formula, for each input that has a gradient by then.
-  virtual void on_backward(const Node& node, std::size_t input, const Tensor& gradient) = 0;
+  virtual void on_backward(const Node& /*node*/, std::size_t /*input*/,
+                           const Tensor& /*gradient*/) {}
   /// Called by named(), trace.hpp.
   virtual void on_name(const Tensor& /*x*/, std::string_view /*name*/) {}
 };

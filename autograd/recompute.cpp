@@ -24,7 +24,6 @@ struct NodeRecorder final : Observer {
                   const Forward&) override {
     made.insert(y.identity().node.get());
   }
-  void on_backward(const Node&, std::size_t, const Tensor&) override {}
 };
 
 struct PassOn {

@@ -47,38 +47,4 @@ void update_elements(std::string_view name, std::span<const ElementUpdate> updat
   });
 }
 
-using Levels = std::vector<std::vector<ElementUpdate>>;  // a level depends on those before it
-
-// Adds the sums of a list's tree to their levels, and returns the number of levels.
-static std::size_t add_tree(std::span<Tensor> list, Levels& levels) {
-  if (list.size() < 2)
-    return 0;
-  const auto at = [&levels](std::size_t level) -> auto& {
-    levels.resize(std::max(levels.size(), level + 1));
-    return levels[level];
-  };
-  if (list.size() == 4 && std::ranges::all_of(list, &Tensor::defined)) {  // one pass for two levels
-    at(0).push_back(element_update([](auto a, auto b, auto c, auto d) { return (a + b) + (c + d); },
-                                   list[0], list[1], list[2], list[3]));
-    return 1;
-  }
-  const std::size_t half = list.size() / 2;
-  const std::size_t level =
-      std::max(add_tree(list.first(half), levels), add_tree(list.subspan(half), levels));
-  Tensor &sum = list.front(), &rest = list[half];
-  if (!sum.defined())
-    std::swap(sum, rest);
-  else if (rest.defined())
-    at(level).push_back(element_update([](auto a, auto b) { return a + b; }, sum, rest));
-  return level + 1;
-}
-
-void foreach_tree_sum_(std::span<std::vector<Tensor>> lists) {
-  Levels levels;
-  for (std::vector<Tensor>& list : lists)
-    add_tree(list, levels);
-  for (const std::vector<ElementUpdate>& level : levels)
-    update_elements("foreach_tree_sum_", level);
-}
-
 }  // namespace xgrad

@@ -26,9 +26,4 @@ struct ElementUpdate {
 /// the result of an op.
 void update_elements(std::string_view name, std::span<const ElementUpdate> updates);
 
-/// Replaces the first Tensor of each list by the sum of the list in the order of a binary tree: the
-/// sum of the first half plus the sum of the second.  Uses up the others.  Skips undefined Tensors.
-/// ShapeError if a list's Tensors differ in shape or dtype.
-void foreach_tree_sum_(std::span<std::vector<Tensor>> lists);
-
 }  // namespace xgrad

@@ -103,29 +103,20 @@ struct Flatten {
 
 // Elementwise functions and softmax as layers, for Sequential.
 
-struct ReLU {
-  Tensor operator()(const Tensor& x) const { return relu(x); }
+/// A function without options.
+template <Tensor (*function)(const Tensor&)>
+struct Function {
+  Tensor operator()(const Tensor& x) const { return function(x); }
   static void visit(auto&, auto&&) {}
 };
+using ReLU = Function<relu>;
+using SiLU = Function<silu>;
+using Tanh = Function<xgrad::tanh>;
+using Sigmoid = Function<sigmoid>;
 
 struct GELU {
   Gelu approximate = Gelu::erf;
   Tensor operator()(const Tensor& x) const { return gelu(x, approximate); }
-  static void visit(auto&, auto&&) {}
-};
-
-struct SiLU {
-  Tensor operator()(const Tensor& x) const { return silu(x); }
-  static void visit(auto&, auto&&) {}
-};
-
-struct Tanh {
-  Tensor operator()(const Tensor& x) const { return tanh(x); }
-  static void visit(auto&, auto&&) {}
-};
-
-struct Sigmoid {
-  Tensor operator()(const Tensor& x) const { return sigmoid(x); }
   static void visit(auto&, auto&&) {}
 };
 

@@ -1,39 +1,58 @@
 #include "shards.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <mutex>
 #include <unordered_map>
 #include "../autograd/fail.hpp"
 #include "../autograd/mode.hpp"
 #include "../autograd/random.hpp"
 #include "../autograd/threads.hpp"
-#include "../autograd/update.hpp"
 
 namespace xgrad::parallel {
 namespace {
 
 using detail::ShardResult;
 
-// Sums each leaf's gradients as a tree over the shards.
-LeafGradients sum(std::vector<ShardResult> results) {
-  std::vector<std::shared_ptr<Tensor::Identity>> leaves;
-  std::vector<std::vector<Tensor>> gradients;  // by leaf and shard
-  std::unordered_map<const Tensor::Identity*, std::size_t> numbers;
-  for (std::size_t s = 0; s < results.size(); ++s)
-    for (auto& [leaf, gradient] : results[s].gradients) {
-      const auto [at, is_new] = numbers.try_emplace(leaf.get(), leaves.size());
-      if (is_new) {
-        leaves.push_back(leaf);
-        gradients.emplace_back(results.size());
-      }
-      gradients[at->second][s] = std::move(gradient);
+// Sums each leaf's gradients as a tree over the shards.  Two neighbours in a tree of 2^n shards are
+// added as soon as both have arrived, so there is not a copy of all gradients for each shard.
+class Sums {
+ public:
+  explicit Sums(std::size_t shards) : shards_(shards) {}
+
+  void add(std::size_t shard, const std::shared_ptr<Tensor::Identity>& leaf, Tensor gradient) {
+    std::unique_lock lock(mutex_);
+    auto& [sums, sizes] = parts_[leaf];
+    sums.resize(shards_);
+    sizes.resize(shards_);
+    std::size_t n = 1;  // the number of shards that the gradient is of
+    for (; std::has_single_bit(shards_) && n < shards_ && sizes[shard ^ n] == n; n *= 2) {
+      sizes[shard ^ n] = 0;
+      Tensor sum = std::exchange(sums[shard ^ n], {});
+      lock.unlock();
+      accumulate(sum, std::move(gradient));  // (b + a is a + b to the bit)
+      lock.lock();
+      gradient = std::move(sum);
+      shard &= ~n;
     }
-  results.clear();  // sole owners now, so gradients are added in place
-  foreach_tree_sum_(gradients);
-  LeafGradients result;
-  for (std::size_t i = 0; i < leaves.size(); ++i)
-    result.emplace_back(std::move(leaves[i]), std::move(gradients[i].front()));
-  return result;
-}
+    sums[shard] = std::move(gradient);
+    sizes[shard] = n;
+  }
+
+  LeafGradients total() {
+    LeafGradients result;
+    for (auto& [leaf, parts] : parts_)
+      result.emplace_back(leaf, detail::tree_sum(parts.first));
+    return result;
+  }
+
+ private:
+  // The sum over each subtree, at its first shard, and its number of shards.
+  using Parts = std::pair<std::vector<Tensor>, std::vector<std::size_t>>;
+  std::size_t shards_;
+  std::mutex mutex_;
+  std::unordered_map<std::shared_ptr<Tensor::Identity>, Parts> parts_;
+};
 
 // Runs all shards, or all rows at once if the results would differ.
 std::vector<ShardResult> run_all(std::size_t rows, std::size_t most, const detail::RunShard& run) {
@@ -100,19 +119,23 @@ ShardResult detail::result_of(const Tensor& loss, double weight) {
   return {weight * loss.item(), loss.dtype(), {}};
 }
 
-ShardResult detail::backward_of(const Tensor& loss, double weight) {
-  ShardResult result = result_of(loss, weight);
-  // Shards may share a part of the graph that was made before them.
-  result.gradients =
-      leaf_gradients({loss}, {.grad_outputs = {full_like(loss, weight)}, .retain_graph = true});
-  return result;
-}
-
 double detail::total(const std::vector<double>& losses, DType dtype) {
   double sum = 0;
   for (const double loss : losses)
     sum += loss;
   return dtype == DType::float32 ? static_cast<float>(sum) : sum;
+}
+
+Tensor detail::tree_sum(std::span<Tensor> list) {
+  if (list.size() == 1)
+    return std::exchange(list[0], {});
+  const std::size_t half = list.size() / 2;
+  Tensor sum = tree_sum(list.first(half)), rest = tree_sum(list.subspan(half));
+  if (!sum.defined())
+    return rest;
+  if (rest.defined())
+    accumulate(sum, std::move(rest));
+  return sum;
 }
 
 std::size_t shard_count(std::size_t rows, std::size_t most) { return std::min(rows, most); }
@@ -134,18 +157,33 @@ double mean_loss(std::size_t rows, const ShardLoss& loss, std::size_t most) {
   }));
 }
 
-double detail::backward_all(std::size_t rows, std::size_t most, const RunShard& run) {
-  std::vector<ShardResult> results = run_all(rows, most, run);
-  const double loss = parallel::total(results);
-  accumulate_grads(sum(std::move(results)), false);
-  return loss;
+double detail::backward_all(std::size_t rows, const ShardLoss& loss, std::size_t most,
+                            const std::function<void(const Tensor::Identity& leaf)>& check) {
+  check_function(loss, "parallel");
+  const std::size_t shards = shard_count(rows, most);
+  std::optional<Sums> sums(std::in_place, shards);
+  const auto run = [&](std::size_t begin, std::size_t end, double weight) {
+    const Tensor y = loss(begin, end);
+    ShardResult result = result_of(y, weight);
+    if (end - begin == rows)  // not in shards after all
+      sums.emplace(1);
+    const std::size_t shard = (begin * shards + rows - 1) / rows;
+    // Shards may share a part of the graph that was made before them.
+    leaf_gradients({y}, {.grad_outputs = {full_like(y, weight)}, .retain_graph = true},
+                   [&](auto leaf, Tensor gradient) {
+                     check(*leaf);
+                     sums->add(shard, leaf, std::move(gradient));
+                   });
+    return result;
+  };
+  const double mean = parallel::total(run_all(rows, most, run));
+  const ModeGuard quiet({false, nullptr});
+  accumulate_grads(sums->total(), false);
+  return mean;
 }
 
 double backward(std::size_t rows, const ShardLoss& loss, std::size_t most) {
-  check_function(loss, "parallel");
-  return detail::backward_all(rows, most, [&](std::size_t begin, std::size_t end, double weight) {
-    return detail::backward_of(loss(begin, end), weight);
-  });
+  return detail::backward_all(rows, loss, most, [](const Tensor::Identity&) {});
 }
 
 }  // namespace xgrad::parallel

@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 #include "../autograd/engine.hpp"
@@ -15,7 +16,7 @@
 
 namespace xgrad::parallel {
 
-/// A shard costs a copy of all gradients, in memory and in time.
+/// A shard costs an addition of all gradients.
 inline constexpr std::size_t default_shards = 4;
 
 /// The number of shards of a batch: min(rows, most).  It must not depend on the machine, because
@@ -86,14 +87,16 @@ std::optional<std::vector<ShardResult>> run_shards(std::size_t rows, std::size_t
 /// The result of a loss, without gradients yet.  ShapeError unless it is one element.
 ShardResult result_of(const Tensor& loss, double weight);
 
-/// The result of a loss of some rows, and its gradients.
-ShardResult backward_of(const Tensor& loss, double weight);
-
-/// parallel::backward() with this function for shards.
-double backward_all(std::size_t rows, std::size_t most_shards, const RunShard& run);
+/// parallel::backward() that calls check(leaf) for each leaf with a gradient; check() may throw.
+double backward_all(std::size_t rows, const ShardLoss& loss, std::size_t most_shards,
+                    const std::function<void(const Tensor::Identity& leaf)>& check);
 
 /// The sum in the losses' dtype, as the loss of the whole batch would be.
 double total(const std::vector<double>& losses, DType dtype);
+
+/// The sum in the order of a binary tree: the sum of the first half plus the sum of the second.
+/// Skips undefined Tensors, and uses up the list.  Without a graph.
+Tensor tree_sum(std::span<Tensor> list);
 
 }  // namespace detail
 

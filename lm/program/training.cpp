@@ -84,9 +84,8 @@ Learner::Learner(Run& run, Ranks& ranks)
       dataset_(run.dataset),
       model_(make_model(run)),
       parameters_([this] {
-        std::vector<Tensor> list;
-        for (const auto& [name, x] : trained_parameters(model_))
-          list.push_back(x);
+        std::vector<Tensor> list = xgrad::nn::parameters(model_);
+        std::erase_if(list, [](const Tensor& x) { return !x.requires_grad(); });
         return list;
       }()),
       ranks_(ranks),
@@ -173,8 +172,6 @@ class Interrupter final : public xgrad::Observer {
     if (stop_())
       throw Interrupted();
   }
-  void on_backward(const xgrad::Node& /*node*/, std::size_t /*input*/,
-                   const Tensor& /*gradient*/) override {}
 
  private:
   const std::function<bool()>& stop_;

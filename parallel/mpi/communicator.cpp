@@ -16,7 +16,7 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/ops.hpp>
 #include <xgrad/autograd/trace.hpp>
-#include <xgrad/autograd/update.hpp>
+#include <xgrad/parallel/shards.hpp>
 
 namespace xgrad::parallel {
 namespace {
@@ -234,8 +234,7 @@ Tensor Communicator::sum(std::size_t shards, std::vector<Tensor> mine) const {
     for (const Tensor& x : mine)
       messages.send(slice(x, (rank_ + k) % size_), (rank_ + k) % size_, 0);
   messages.wait();
-  foreach_tree_sum_({&parts, 1});
-  const Tensor own = parts.front(), destination = slice(sum, rank_);
+  const Tensor own = detail::tree_sum(parts), destination = slice(sum, rank_);
   dispatch(sum.dtype(), [&]<class T>() {
     std::copy_n(own.data<T>(), own.numel(),
                 const_cast<T*>(destination.data<T>()));  // as in Messages

@@ -9,7 +9,6 @@
 #include <xgrad/autograd/fail.hpp>
 #include <xgrad/autograd/mode.hpp>
 #include <xgrad/autograd/random.hpp>
-#include <xgrad/autograd/update.hpp>
 
 namespace xgrad::parallel {
 namespace {
@@ -62,21 +61,15 @@ std::vector<Tensor> flattened(const Bucket& bucket,
                               Gradients& gradients, std::size_t shards, ShardRange range) {
   std::vector<Tensor> flat;
   for (const auto& [begin, end] : subtrees(shards, range)) {
-    Gradients lists;
-    for (const std::size_t p : bucket.parameters) {
-      std::vector<Tensor>& list = lists.emplace_back();
-      for (std::size_t s = begin; s < end; ++s)
-        list.push_back(std::exchange(gradients[p][s - range.first], {}));
-    }
-    foreach_tree_sum_(lists);
     // Elements without a gradient are -0, which changes no sum.
     flat.push_back(full({bucket.elements}, -0.0, bucket.dtype));
     dispatch(bucket.dtype, [&]<class T>() {
       T* to = xgrad::detail::writable_data<T>(flat.back());
-      for (std::size_t i = 0; i < lists.size(); ++i) {
-        if (const Tensor& sum = lists[i].front(); sum.defined())
+      for (const std::size_t p : bucket.parameters) {
+        const auto of_subtree = std::span(gradients[p]).subspan(begin - range.first, end - begin);
+        if (const Tensor sum = detail::tree_sum(of_subtree); sum.defined())
           std::copy_n(sum.data<T>(), sum.numel(), to);
-        to += parameters[bucket.parameters[i]].second.numel();
+        to += parameters[p].second.numel();
       }
     });
   }
@@ -199,24 +192,31 @@ void DataParallel::check_parameters() const {
   });
 }
 
+void DataParallel::check_leaf(const Tensor::Identity& leaf) const {
+  if (!numbers_.contains(&leaf))
+    fail<GraphError>(
+        "DataParallel: the loss depends on a leaf of shape {} that is not one of the parameters, "
+        "so the ranks do not add up its gradient",
+        to_string(leaf.value->shape));
+}
+
 ShardResult DataParallel::shard_of(const Tensor& loss, double weight) const {
-  ShardResult part = detail::backward_of(loss, weight);
+  ShardResult part = detail::result_of(loss, weight);
+  part.gradients =
+      leaf_gradients({loss}, {.grad_outputs = {full_like(loss, weight)}, .retain_graph = true});
   for (const auto& [leaf, gradient] : part.gradients)
-    if (!numbers_.contains(leaf.get()))
-      fail<GraphError>(
-          "DataParallel: the loss depends on a leaf of shape {} that is not one of the parameters, "
-          "so the ranks do not add up its gradient",
-          to_string(leaf->value->shape));
+    check_leaf(*leaf);
   return part;
 }
 
 double DataParallel::backward(std::size_t rows, const ShardLoss& loss) {
   check_function(loss, "DataParallel");
+  if (size() == 1)
+    return detail::backward_all(rows, loss, options_.shards,
+                                [this](const Tensor::Identity& leaf) { check_leaf(leaf); });
   const detail::RunShard run = [&](std::size_t begin, std::size_t end, double weight) {
     return shard_of(loss(begin, end), weight);
   };
-  if (size() == 1)
-    return detail::backward_all(rows, options_.shards, run);
   check<ValueError>(rows > 0, "parallel: a batch without rows");
   if (batches_++ % options_.check_interval == 0)
     check_parameters();

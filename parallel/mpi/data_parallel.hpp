@@ -65,6 +65,7 @@ class DataParallel {
  private:
   std::optional<double> run(std::size_t rows, const detail::RunShard& shard,
                             LeafGradients* gradients) const;
+  void check_leaf(const Tensor::Identity& leaf) const;
   detail::ShardResult shard_of(const Tensor& loss, double weight) const;
   void share_parameters();
   void check_parameters() const;

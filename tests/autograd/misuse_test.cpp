@@ -37,7 +37,6 @@ struct NotFinite : Observer {
     if (!all(isfinite(y)))
       throw AnomalyError("not finite");
   }
-  void on_backward(const Node&, std::size_t, const Tensor&) override {}
 };
 
 struct Scaled {

@@ -27,7 +27,6 @@ struct Count final : Observer {
                   const Forward&) override {
     ++ops;
   }
-  void on_backward(const Node&, std::size_t, const Tensor&) override {}
 };
 static int ops_of_checkpoint(const nn::Sequential& net) {
   Count count;

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include <xgrad/nn/recurrent.hpp>
 #include <xgrad/parallel/shards.hpp>
 
+#include "helpers/allocations.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/threads.hpp"
 #include "helpers/tiny_transformer.hpp"
@@ -263,6 +265,27 @@ TEST_CASE("a batch within a shard, and a shard that throws after a mask", "[para
   CHECK_THROWS_AS(parallel::backward(throws, x), ValueError);
   CHECK(default_generator().state() == before);
   CHECK_FALSE(w.grad().defined());
+}
+
+TEST_CASE("gradients of shards are added as they arrive: few copies exist", "[parallel][memory]") {
+  const Threads one(1);
+  const std::size_t n = 114'688;
+  // A sum for each level of the tree; then one copy of all gradients, while the other shard runs.
+  for (const auto& [shards, leaves, most] : {std::array<std::size_t, 3>{16, 1, 10}, {2, 16, 44}}) {
+    std::vector<Tensor> w;
+    while (w.size() < leaves)
+      w.push_back(ones({n}).requires_grad_());
+    const auto loss = [&](std::size_t begin, std::size_t) {
+      Tensor y = full({n}, static_cast<double>(begin));
+      for (const Tensor& x : w)
+        y = y * x;  // keeps y
+      return mean(y);
+    };
+    const PeakMemory peak;
+    parallel::backward(shards, loss, shards);
+    CHECK(peak.bytes() < most * n * sizeof(float));
+    CHECK(sum(w[0].grad()).item() == Approx(static_cast<double>(shards - 1) / 2));
+  }
 }
 
 TEST_CASE("an observer sees the whole batch", "[parallel]") {
