@@ -341,9 +341,9 @@ GPT::GPT(const GPTConfig& c)
       init::normal_(m.tensor, 0, 0.02 / std::sqrt(2 * static_cast<double>(c.n_layer)));
 }
 
-// (B, T) -> (B, T, V), or (B, V) after the last position alone.
-Tensor GPT::logits(const Indices& idx, std::span<KeyValueCache> caches,
-                   const std::optional<Indices>& first, bool last) const {
+// (B, T) -> (B, T, V), or (B, V) after the last position alone, or the loss.
+Tensor GPT::run(const Indices& idx, std::span<KeyValueCache> caches,
+                const std::optional<Indices>& first, bool last, const Indices* targets) const {
   const Size held = caches.empty() ? 0 : caches.front().length();
   if (!caches.empty() && caches.size() != h.size())
     fail<ValueError>("GPT: {} for {}", counted(caches.size(), "cache", "caches"),
@@ -374,9 +374,8 @@ Tensor GPT::logits(const Indices& idx, std::span<KeyValueCache> caches,
   }
   Tensor x = [&] {
     const Scope scope("embeddings");
-    if (!wpe)
-      return drop(wte(idx));  // (B, T, C)
-    return drop(wte(idx) + (*wpe)(first ? squeeze(positions, {-2}) : positions));
+    const Tensor e = wte(idx);  // (B, T, C)
+    return drop(wpe ? e + (*wpe)(first ? squeeze(positions, {-2}) : positions) : e);
   }();
   std::optional<RotaryEmbedding> rotate;
   if (config.rotary)
@@ -387,26 +386,30 @@ Tensor GPT::logits(const Indices& idx, std::span<KeyValueCache> caches,
              first_key);  // (B, T, C)
   }
   const Scope scope("head");
-  return lm_head(ln_f(last ? select(x, 1, -1) : x));
+  x = ln_f(last ? select(x, 1, -1) : x);
+  if (targets == nullptr)
+    return lm_head(x);
+  x = flatten(x, 0, 1);  // (BT, C)
+  if (lm_head.bfloat16.defined() || lm_head.lora_A.defined())
+    return cross_entropy(lm_head(x), targets->flatten());
+  return linear_cross_entropy(x, lm_head.weight, targets->flatten(), lm_head.bias);
 }
 
 Tensor GPT::operator()(const Indices& idx, std::span<KeyValueCache> caches,
                        const std::optional<Indices>& first) const {
-  return all_or_nothing(caches, [&] { return logits(idx, caches, first, false); });
+  return all_or_nothing(caches, [&] { return run(idx, caches, first, false, nullptr); });
 }
 
 Tensor GPT::last_logits(const Indices& idx, std::span<KeyValueCache> caches,
                         const std::optional<Indices>& first) const {
-  return all_or_nothing(caches, [&] { return logits(idx, caches, first, true); });
+  return all_or_nothing(caches, [&] { return run(idx, caches, first, true, nullptr); });
 }
 
 Tensor GPT::loss(const Indices& idx, const Indices& targets,
                  const std::optional<Indices>& first) const {
   check<ShapeError>(idx.shape() == targets.shape(), "GPT: idx is {} but targets are {}",
                     to_string(idx.shape()), to_string(targets.shape()));
-  const Tensor logits = (*this)(idx, {}, first);  // (B, T, V)
-  const Scope scope("head");
-  return cross_entropy(reshape(logits, {targets.numel(), config.vocab_size}), targets.flatten());
+  return run(idx, {}, first, false, &targets);
 }
 
 void merge_lora(GPT& model) {

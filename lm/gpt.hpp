@@ -276,8 +276,8 @@ struct GPT {
   }
 
  private:
-  Tensor logits(const Indices& idx, std::span<nn::KeyValueCache> caches,
-                const std::optional<Indices>& first, bool last) const;
+  Tensor run(const Indices& idx, std::span<nn::KeyValueCache> caches,
+             const std::optional<Indices>& first, bool last, const Indices* targets) const;
 };
 
 /// nn::merge_lora() of a model whose tied head may have adapters (load_adapters()): the head is

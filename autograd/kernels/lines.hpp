@@ -350,15 +350,6 @@ auto exponentials(const T* x, const simd::Batch<T>& shift, T* y) {
   };
 }
 
-/// log(sum(exp(x))) of a line, in two parts: the maximum, and log(sum(exp(x - max))).
-template <class T>
-struct LogSum {
-  simd::Batch<T> max, log_sum;
-  LogSum(const auto& line, const T* x)
-      : max(largest(line, x)),
-        log_sum(log(line.sum([&](auto i) { return exp(i.load(x) - max); }))) {}
-};
-
 // ---- reductions of (outer, n, inner) over n to (outer, inner) ----
 //
 // Lines are folded in blocks whose results are folded again, so the rounding error of a sum grows

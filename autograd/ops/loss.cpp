@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <memory>
 #include <numeric>
 #include "../engine.hpp"
 #include "../fail.hpp"
@@ -11,26 +13,27 @@
 #include "../kernels/lines.hpp"
 #include "../ops.hpp"
 #include "../random.hpp"
+#include "../update_formula.hpp"
 #include "elementwise.hpp"
+#include "matmul.hpp"
 #include "rules.hpp"
 
 namespace xgrad::targets {
 
-/// The dimension of x's classes.  ShapeError if x is 0-d.
-std::size_t class_dim(const char* op, const Tensor& x) {
-  check<ShapeError>(x.dim() > 0, "{}: x is 0-d: it needs a dimension of classes", op);
-  return x.dim() == 1 ? 0 : 1;
+/// The dimension of the classes in x's shape.  ShapeError if x is 0-d.
+std::size_t class_dim(const char* op, const Shape& x) {
+  check<ShapeError>(!x.empty(), "{}: x is 0-d: it needs a dimension of classes", op);
+  return x.size() == 1 ? 0 : 1;
 }
 
 /// ShapeError or DTypeError unless weight is undefined or has one number of x's dtype for each
 /// class; GraphError if it requires a gradient.
-void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
+void check_weight(const char* op, const Tensor& weight, const Tensor& x, std::size_t classes) {
   if (!weight.defined())
     return;
-  const std::size_t classes = x.shape()[class_dim(op, x)];
   if (weight.shape() != Shape{classes})
-    fail<ShapeError>("{}: weight has shape {} but x {} has {} classes", op,
-                     to_string(weight.shape()), to_string(x.shape()), classes);
+    fail<ShapeError>("{}: weight has shape {} but there are {} classes", op,
+                     to_string(weight.shape()), classes);
   detail::check_same_dtype(op, x, "weight", weight);
   check<GraphError>(!detail::any_requires_grad(std::array{weight}),
                     "{}: weight requires a gradient, but there is none for it: pass "
@@ -39,15 +42,17 @@ void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
 }
 
 /// ShapeError if the shapes do not fit, ValueError if an id is neither a class nor `ignored`.
-void check_ids(const char* op, const Tensor& x, const Indices& target, std::int64_t ignored) {
+/// Returns the number of classes.
+std::size_t check_ids(const char* op, const char* name, const Shape& x, const Indices& target,
+                      std::int64_t ignored) {
   const std::size_t dim = class_dim(op, x);
-  const auto classes = static_cast<std::int64_t>(x.shape()[dim]);
+  const auto classes = static_cast<std::int64_t>(x[dim]);
   Shape expected;
-  for (std::size_t d = 0; d < x.shape().size(); ++d)
+  for (std::size_t d = 0; d < x.size(); ++d)
     if (d != dim)
-      expected.push_back(x.shape()[d]);
+      expected.push_back(x[d]);
   if (target.shape() != expected)
-    fail<ShapeError>("{}: x {} takes targets of shape {}, not {}", op, to_string(x.shape()),
+    fail<ShapeError>("{}: {} {} takes targets of shape {}, not {}", op, name, to_string(x),
                      to_string(expected), to_string(target.shape()));
   for (Size i = 0; i < target.numel(); ++i)
     if (const std::int64_t id = target.data()[i]; id != ignored && (id < 0 || id >= classes)) {
@@ -55,6 +60,7 @@ void check_ids(const char* op, const Tensor& x, const Indices& target, std::int6
       fail<ValueError>("{}: target {} at {} is not one of {} classes, nor ignore_index {}", op, id,
                        to_string(Shape(at.begin(), at.end())), classes, ignored);
     }
+  return x[dim];
 }
 
 /// The targets and their weights, as formulas capture them.
@@ -64,11 +70,13 @@ struct Wanted {
   bool any_ignored;
   Saved weights;           ///< the weight of each target: its class's or 1; 0 if ignored
   double total;            ///< of the weights: the mean's divisor
-  double gradient_factor;  ///< 1 / total, or 0 if all targets are ignored: then the mean is NaN
+  double gradient_factor;  ///< for a mean: 1 / total, or 0 if all are ignored: then it is NaN
 
-  Wanted(const Tensor& x, const Indices& target, const Tensor& class_weight, std::int64_t ignored) {
+  template <class Options>
+  Wanted(const Tensor& x, const Indices& target, const Options& options) {
+    const Tensor& class_weight = options.weight;
     const ModeGuard unseen({false, nullptr});
-    ignore = target == ignored;
+    ignore = target == options.ignore_index;
     any_ignored = ignore.any();
     if (any_ignored || class_weight.defined())
       detail::check_draws();  // shards would be averaged by rows, whatever their divisor is
@@ -80,7 +88,7 @@ struct Wanted {
     weights = each;
     const Tensor wide = to(each, DType::float64);
     total = std::accumulate(wide.data<double>(), wide.data<double>() + wide.numel(), 0.0);
-    gradient_factor = ignore.all() ? 0 : 1 / total;
+    gradient_factor = options.reduction != Reduction::mean ? 1 : ignore.all() ? 0 : 1 / total;
   }
 };
 
@@ -114,189 +122,95 @@ namespace xgrad {
 
 namespace {
 
-// The options, in a form that formulas may capture.
-struct SavedOptions {
-  Saved weight;
-  std::int64_t ignore_index;
-  Reduction reduction;
-  double label_smoothing;
-  explicit SavedOptions(const CrossEntropyOptions& o)
-      : weight(o.weight),
-        ignore_index(o.ignore_index),
-        reduction(o.reduction),
-        label_smoothing(o.label_smoothing) {}
-  // An observer may run a forward in another dtype.
-  Tensor weight_as(DType dtype) const { return weight ? to(weight.tensor(), dtype) : Tensor(); }
-};
+// The options, in a form that formulas may capture: updates of the weight do not change it.
+CrossEntropyOptions saved(CrossEntropyOptions options) {
+  if (options.weight.defined())
+    options.weight = options.weight.detach();
+  return options;
+}
 
-void check_smoothing(double smoothing) {
+void check_smoothing(const char* op, double smoothing) {
   check<ValueError>(smoothing >= 0 && smoothing <= 1,
-                    "cross_entropy: label_smoothing {} is not between 0 and 1", smoothing);
+                    "{}: label_smoothing {} is not between 0 and 1", op, smoothing);
+}
+
+// The errors of class ids for logits of this name and shape, and x's dtype.
+void check_ids(const char* op, const char* name, const Tensor& x, const Shape& logits,
+               const Indices& target, const CrossEntropyOptions& options) {
+  check_smoothing(op, options.label_smoothing);
+  targets::check_weight(op, options.weight, x,
+                        targets::check_ids(op, name, logits, target, options.ignore_index));
 }
 
 // (N, V, d1, ...) -> (N, d1, ..., V): kernels need contiguous classes.
-Tensor classes_last(const Tensor& x) {
-  if (x.dim() <= 2)
-    return x;
-  Dims order;
-  for (Size d = 0; d < x.dim(); ++d)
-    if (d != 1)
-      order.push_back(static_cast<std::int64_t>(d));
-  order.push_back(1);
-  return permute(x, order);
-}
-
-Shape without_last(const Shape& shape) { return Shape(shape.begin(), shape.end() - 1); }
+Tensor classes_last(const Tensor& x) { return x.dim() <= 2 ? x : movedim(x, {1}, {-1}); }
 
 // ---- on registers ----
 //
 // The loss of a row is sum_c q_c (-log p_c), p = softmax(x):  dx = (p sum(q) - q) g.  The backward
-// computes p again, which costs less than keeping it.
+// computes p again, which costs less than keeping it.  With label smoothing e,
+// q_c = weight_c ((1 - e) [c = target] + e / V).
 
-// Rows of logits.  q_c = weight_c (share target_c + smooth); the target is a probability for each
-// class, or 1 for one class and 0 for the others.
-template <class T>
-struct Logits {
-  Tensor weights;
-  std::size_t rows, n;
-  const T *x, *weight;
-  T share, smooth;
-  kernels::Row<T> row;
-  Logits(const Tensor& logits, const SavedOptions& options)
-      : weights(options.weight ? options.weight_as(dtype_of<T>)
-                               : ones({logits.size(-1)}, dtype_of<T>)),
-        rows(static_cast<std::size_t>(numel(without_last(logits.shape())))),
-        n(logits.size(-1)),
-        x(logits.data<T>()),
-        weight(weights.data<T>()),
-        share(1 - static_cast<T>(options.label_smoothing)),
-        smooth(static_cast<T>(options.label_smoothing) / static_cast<T>(n)),
-        row(n) {}
-
-  // An array of this shape; f(r, x, y) fills the part y of each row r.
-  Array<T> for_each_row(const Shape& shape, const auto& f) const {
-    auto result = empty_array<T>(shape);
-    const std::size_t step = result.size() / std::max<std::size_t>(1, rows);
-    kernels::for_rows(rows, n, [&](std::size_t r) { f(r, x + r * n, result.data() + r * step); });
-    return result;
-  }
-};
-
-// -log p, in an order that is exact to rounding where p is near 1.
-template <class T>
-simd::Batch<T> minus_log(const kernels::LogSum<T>& sum, const simd::Batch<T>& x) {
-  return (sum.max - x) + sum.log_sum;
-}
-
-// The gradient of each row's loss, by row.
-template <class T>
-auto row_gradients(const Tensor& g, Reduction reduction, double mean_factor) {
-  const T factor = reduction == Reduction::mean ? static_cast<T>(mean_factor) : T(1);
-  return [g = g.data<T>(), each = reduction == Reduction::none, factor](std::size_t r) {
-    return (each ? g[r] : *g) * factor;
-  };
-}
-
-template <class T>
-Array<T> row_losses(const Tensor& logits, const Indices& target, const SavedOptions& options) {
-  const Logits<T> in(logits, options);
-  return in.for_each_row(target.shape(), [&](std::size_t r, const T* x, T* loss) {
-    const std::int64_t id = target.data()[r];
-    *loss = 0;
-    if (id == options.ignore_index)
-      return;
-    const kernels::LogSum<T> sum(in.row, x);
-    *loss = in.share * in.weight[id] * minus_log<T>(sum, x[id]).get(0);
-    const auto all = [&](auto i) { return i.load(in.weight) * minus_log(sum, i.load(x)); };
-    if (options.label_smoothing != 0)
-      *loss += in.smooth * in.row.sum(all).get(0);
-  });
-}
-
-template <class T>
-Array<T> logits_gradient(const Tensor& logits, const Indices& target, const SavedOptions& options,
-                         const auto& g) {
+// The losses of rows of logits; or, if g(r) is the gradient of row r's loss, their gradients dx.
+template <class T, class G = std::nullptr_t>
+Array<T> rows_of(const Tensor& logits, const Indices& target, const CrossEntropyOptions& options,
+                 const G& g = {}) {
   using V = simd::Batch<T>;
-  const Logits<T> in(logits, options);
-  T smooth_sum = static_cast<T>(options.label_smoothing);
-  if (options.weight)
-    smooth_sum = in.smooth * in.row.sum([&](auto i) { return i.load(in.weight); }).get(0);
-  return in.for_each_row(logits.shape(), [&](std::size_t r, const T* x, T* dx) {
+  constexpr bool is_loss = std::is_null_pointer_v<G>;
+  const std::size_t n = logits.size(-1), step = is_loss ? 1 : n;
+  const Tensor weights =
+      options.weight.defined() ? to(options.weight, dtype_of<T>) : ones({n}, dtype_of<T>);
+  const T* const weight = weights.data<T>();
+  const T e = static_cast<T>(options.label_smoothing), share = 1 - e;
+  const T smooth = e / static_cast<T>(n);
+  const kernels::Row<T> row(n);
+  const T smooth_sum = options.weight.defined()
+                           ? smooth * row.sum([&](auto i) { return i.load(weight); }).get(0)
+                           : e;
+  auto result = empty_array<T>(is_loss ? target.shape() : logits.shape());
+  kernels::for_rows(target.numel(), n, [&](std::size_t r) {
     const std::int64_t id = target.data()[r];
+    const T* const x = logits.data<T>() + r * n;
+    T* const y = result.data() + r * step;
     if (id == options.ignore_index) {
-      std::fill_n(dx, in.n, T(0));
+      std::fill_n(y, step, T(0));
       return;
     }
-    const V max = kernels::largest(in.row, x);
-    const T sum = in.row.sum(kernels::exponentials(x, max, dx)).get(0);
-    const T at_target = in.share * in.weight[id], gradient = g(r);
-    const V scale((at_target + smooth_sum) * gradient / sum), others(in.smooth * gradient);
-    if (options.label_smoothing == 0)  // avoids 0 times an infinite gradient, NaN
-      in.row.each([&](auto i) { i.store(dx, i.load(dx) * scale); });
-    else
-      in.row.each([&](auto i) { i.store(dx, i.load(dx) * scale - i.load(in.weight) * others); });
-    dx[id] -= at_target * gradient;
+    const V max = kernels::largest(row, x);
+    const T at_target = share * weight[id];
+    if constexpr (is_loss) {  // in an order that is exact to rounding where p is near 1
+      const V log_sum = log(row.sum([&](auto i) { return exp(i.load(x) - max); }));
+      const auto minus_log = [&](const V& z) { return (max - z) + log_sum; };
+      *y = at_target * minus_log(x[id]).get(0);
+      if (e != 0)
+        *y +=
+            smooth * row.sum([&](auto i) { return i.load(weight) * minus_log(i.load(x)); }).get(0);
+    } else {
+      const T sum = row.sum(kernels::exponentials(x, max, y)).get(0), gradient = g(r);
+      const V scale((at_target + smooth_sum) * gradient / sum), others(smooth * gradient);
+      if (e == 0)  // avoids 0 times an infinite gradient, NaN
+        row.each([&](auto i) { i.store(y, i.load(y) * scale); });
+      else
+        row.each([&](auto i) { i.store(y, i.load(y) * scale - i.load(weight) * others); });
+      y[id] -= at_target * gradient;
+    }
   });
-}
-
-// q of a row of target probabilities t, with weights and smoothing.
-template <class T>
-auto wanted_of(const Logits<T>& in, const T* t) {
-  return [&in, t, share = simd::Batch<T>(in.share), smooth = simd::Batch<T>(in.smooth)](auto i) {
-    return i.load(in.weight) * (i.load(t) * share + smooth);
-  };
-}
-
-template <class T>
-Array<T> row_losses(const Tensor& logits, const Tensor& target, const SavedOptions& options) {
-  const Logits<T> in(logits, options);
-  return in.for_each_row(without_last(logits.shape()), [&](std::size_t r, const T* x, T* loss) {
-    const auto q = wanted_of(in, target.data<T>() + r * in.n);
-    const kernels::LogSum<T> sum(in.row, x);
-    *loss = in.row.sum([&](auto i) { return q(i) * minus_log(sum, i.load(x)); }).get(0);
-  });
-}
-
-template <class T>
-Array<T> logits_gradient(const Tensor& logits, const Tensor& target, const SavedOptions& options,
-                         const auto& g) {
-  using V = simd::Batch<T>;
-  const Logits<T> in(logits, options);
-  return in.for_each_row(logits.shape(), [&](std::size_t r, const T* x, T* dx) {
-    const auto q = wanted_of(in, target.data<T>() + r * in.n);
-    const V max = kernels::largest(in.row, x);
-    const V sum = in.row.sum(kernels::exponentials(x, max, dx));
-    const V scale = in.row.sum(q) / sum, gradient(g(r));
-    in.row.each([&](auto i) { i.store(dx, (i.load(dx) * scale - q(i)) * gradient); });
-  });
-}
-
-// dtarget = -(1 - e) weight log p g.
-template <class T>
-Array<T> target_gradient(const Tensor& logits, const SavedOptions& options, const auto& g) {
-  using V = simd::Batch<T>;
-  const Logits<T> in(logits, options);
-  return in.for_each_row(logits.shape(), [&](std::size_t r, const T* x, T* dt) {
-    const kernels::LogSum<T> sum(in.row, x);
-    const V share(in.share), gradient(g(r));
-    in.row.each([&](auto i) {
-      i.store(dt, share * i.load(in.weight) * minus_log(sum, i.load(x)) * gradient);
-    });
-  });
+  return result;
 }
 
 // ---- as ops ----
 
 // Class ids.
 Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& wanted,
-                const SavedOptions& options) {
+                const CrossEntropyOptions& options) {
   // (R, V) and (R); ignored rows have no gradient, even if they hold NaN
   const Shape rows{target.numel()};
   Tensor logits = x.dim() == 2 ? x : reshape(x, {rows[0], x.size(-1)});
   const Mask ignore = wanted.ignore.reshape({rows[0], 1});
   if (wanted.any_ignored)
     logits = masked_fill(logits, ignore, 0);
-  const Tensor log_p = log_softmax(logits, -1), weight = options.weight_as(x.dtype());
+  const Tensor log_p = log_softmax(logits, -1), &given = options.weight,
+               weight = given.defined() ? to(given, x.dtype()) : given;  // an observer may widen x
   NllLossOptions of_nll{weight, options.ignore_index, options.reduction};
   const Indices ids = target.flatten();
   if (options.label_smoothing == 0) {
@@ -313,48 +227,74 @@ Tensor composed(const Tensor& x, const Indices& target, const targets::Wanted& w
 }
 
 // x (..., V): q is a constant.
-Tensor of_ids(const Tensor& input, const Indices& target, const SavedOptions& options) {
-  const targets::Wanted wanted(input, target, options.weight.tensor(), options.ignore_index);
+Tensor of_ids(const Tensor& input, const Indices& target, const CrossEntropyOptions& options) {
+  const targets::Wanted wanted(input, target, options);
   return fused(
       "cross_entropy", std::array{input},
       [=](std::span<const Tensor> in) { return composed(in[0], target, wanted, options); },
       [target, options, total = wanted.total]<class T>(std::span<const Tensor> in) {
-        return targets::reduced(row_losses<T>(in[0], target, options), options.reduction, total);
+        return targets::reduced(rows_of<T>(in[0], target, options), options.reduction, total);
       },
       [target, options, factor = wanted.gradient_factor]<class T>(Context& ctx,
                                                                   std::span<const Saved> in) {
-        const auto g = row_gradients<T>(ctx.gradient(), options.reduction, factor);
-        ctx.add(0, logits_gradient<T>(in[0].tensor(), target, options, g));
+        const T* const g = ctx.gradient().data<T>();
+        const auto of_row = [g, each = options.reduction == Reduction::none,
+                             f = static_cast<T>(factor)](auto r) { return (each ? g[r] : *g) * f; };
+        ctx.add(0, Tensor(rows_of<T>(in[0].tensor(), target, options, of_row)));
       });
 }
 
+// ---- linear_cross_entropy ----
+
+using HeadGradients = std::array<Tensor, 3>;  // of the hidden states, the weight and the bias
+
+// The losses of rows of hidden states, in blocks; and the gradients of their sum times `factor`,
+// unless null.
+template <class T>
+Array<T> in_blocks(std::span<const Tensor> in, const Indices& target, double factor, bool autocast,
+                   const CrossEntropyOptions& options, HeadGradients* gradients) {
+  const std::size_t rows = target.numel(), classes = in[1].size(0);
+  // With fewer rows, reading and writing the weight's gradient would take longer than its sum.
+  const std::size_t block = std::max<std::size_t>(128, (1 << 20) / (classes + 1));
+  HeadGradients leaves;
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    if (in[i].defined())
+      leaves[i] = in[i].detach().requires_grad_(gradients != nullptr && in[i].requires_grad());
+  auto losses = empty_array<T>(target.shape());
+  for (std::size_t begin = 0; begin < rows; begin += block) {
+    const auto from = static_cast<std::int64_t>(begin);
+    const std::size_t n = std::min(block, rows - begin);
+    const ModeGuard mode({gradients != nullptr, nullptr, false, autocast});
+    const Tensor x = narrow(reshape(leaves[0], {rows, in[0].size(-1)}), 0, from, n);
+    const Tensor y =
+        of_ids(linear(x, leaves[1], leaves[2]), target.flatten().narrow(0, from, n), options);
+    std::copy_n(y.data<T>(), n, losses.data() + begin);
+    if (gradients != nullptr)
+      backward({y}, {.grad_outputs = {full_like(y, factor)}});
+  }
+  if (gradients != nullptr)
+    std::ranges::transform(leaves, gradients->begin(),
+                           [](const Tensor& x) { return x.defined() ? x.grad() : x; });
+  return losses;
+}
+
+// The gradients that record()'s call of the forward makes, and the first backward takes: it would
+// have to multiply the logits again.
+struct Kept {
+  std::atomic_flag made, taken;
+  HeadGradients gradients;
+};
+
 // Probabilities, x and target (..., V).
-Tensor of_probabilities(const Tensor& input, const Tensor& probabilities,
-                        const SavedOptions& options) {
-  const auto count = static_cast<double>(numel(without_last(input.shape())));
-  return fused(
-      "cross_entropy", std::array{input, probabilities},
-      [options, count](std::span<const Tensor> in) {
-        const double e = options.label_smoothing;
-        Tensor q = in[1];
-        if (e != 0)
-          q = q * (1 - e) + e / static_cast<double>(q.size(-1));
-        if (options.weight)
-          q = q * options.weight_as(q.dtype());
-        return targets::reduced(-sum(q * log_softmax(in[0], -1), -1), options.reduction, count);
-      },
-      [options, count]<class T>(std::span<const Tensor> in) {
-        return targets::reduced(row_losses<T>(in[0], in[1], options), options.reduction, count);
-      },
-      [options, count]<class T>(Context& ctx, std::span<const Saved> in) {
-        const Tensor x = in[0].tensor();
-        const double factor = 1 / std::max(count, 1.0);
-        const auto g = row_gradients<T>(ctx.gradient(), options.reduction, factor);
-        if (ctx.needs(0))
-          ctx.add(0, logits_gradient<T>(x, in[1].tensor(), options, g));
-        if (ctx.needs(1))
-          ctx.add(1, target_gradient<T>(x, options, g));
-      });
+Tensor of_probabilities(const Tensor& x, Tensor q, const CrossEntropyOptions& options) {
+  const Scope scope("cross_entropy");
+  const double e = options.label_smoothing;
+  if (e != 0)
+    q = q * (1 - e) + e / static_cast<double>(q.size(-1));
+  if (options.weight.defined())
+    q = q * options.weight;
+  return targets::reduced(-sum(q * log_softmax(x, -1), -1), options.reduction,
+                          static_cast<double>(numel(detail::leading(x.shape(), 1))));
 }
 
 }  // namespace
@@ -363,16 +303,14 @@ XGRAD_RULE(cross_entropy, "-log softmax(a)[target], the mean",
            {"g (softmax(a) - one-hot(target)) / N", "-g log softmax(a) / N"},
            "Probability minus truth, for each of the N targets (times weights, if given).");
 Tensor cross_entropy(const Tensor& x, const Indices& target, const CrossEntropyOptions& options) {
-  check_smoothing(options.label_smoothing);
-  targets::check_ids("cross_entropy", x, target, options.ignore_index);
-  targets::check_weight("cross_entropy", options.weight, x);
-  return of_ids(classes_last(x), target, SavedOptions(options));
+  check_ids("cross_entropy", "x", x, x.shape(), target, options);
+  return of_ids(classes_last(x), target, saved(options));
 }
 
 Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options) {
-  check_smoothing(options.label_smoothing);
-  targets::class_dim("cross_entropy", x);
-  targets::check_weight("cross_entropy", options.weight, x);
+  check_smoothing("cross_entropy", options.label_smoothing);
+  const std::size_t dim = targets::class_dim("cross_entropy", x.shape());
+  targets::check_weight("cross_entropy", options.weight, x, x.shape()[dim]);
   if (x.shape() != target.shape())
     fail<ShapeError>("cross_entropy: x {} and target probabilities {} must have the same shape",
                      to_string(x.shape()), to_string(target.shape()));
@@ -380,16 +318,68 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOp
   check<ValueError>(options.ignore_index < 0,
                     "cross_entropy: ignore_index {} has no meaning for target probabilities",
                     options.ignore_index);
-  return of_probabilities(classes_last(x), classes_last(target), SavedOptions(options));
+  return of_probabilities(classes_last(x), classes_last(target), options);
+}
+
+XGRAD_RULE(
+    linear_cross_entropy, "cross_entropy(z, target), z = a bᵀ + c",
+    {"dz b", "dzᵀ a", "Σ dz over rows"},
+    "The logits z would get dz = g (softmax(z) - one-hot(target)) / N; the hidden states, the "
+    "weight and the bias get from it what those of linear get.");
+Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const Indices& target,
+                            const Tensor& linear_bias, const CrossEntropyOptions& options) {
+  constexpr const char* op = "linear_cross_entropy";
+  const std::array inputs{x, linear_weight, linear_bias};
+  detail::check_linear(op, x, linear_weight.shape(), linear_bias);
+  check<ShapeError>(x.dim() <= 2, "{}: x {} is neither (K) nor (N, K); flatten() it", op,
+                    to_string(x.shape()));
+  detail::check_operands(op, std::array{x, linear_weight, linear_bias.defined() ? linear_bias : x});
+  Shape logits = x.shape();
+  logits.back() = linear_weight.shape()[0];
+  check_ids(op, "logits", x, logits, target, options);
+  const bool autocast = Mode::current().autocast;
+  const auto composition = [target, autocast,
+                            options = saved(options)](std::span<const Tensor> in) {
+    const Autocast same(autocast);
+    return of_ids(linear(in[0], in[1], in[2]), target, options);
+  };
+  if (options.reduction == Reduction::none || target.numel() == 0)
+    return composition(inputs);
+  const targets::Wanted wanted(x, target, options);
+  CrossEntropyOptions each = saved(options);
+  each.reduction = Reduction::none;
+  const auto kept = std::make_shared<Kept>();
+  return fused(
+      op, inputs, composition,
+      [=, total = wanted.total, factor = wanted.gradient_factor, by = options.reduction,
+       keep = detail::any_requires_grad(inputs)]<class T>(std::span<const Tensor> in) {
+        const bool first = keep && !kept->made.test_and_set();
+        return targets::reduced(
+            in_blocks<T>(in, target, factor, autocast, each, first ? &kept->gradients : nullptr),
+            by, total);
+      },
+      [=]<class T>(Context& ctx, std::span<const Saved> in) {
+        if (kept->taken.test_and_set())  // with retain_graph
+          return detail::differentiate(ctx, in, composition);
+        const double g = ctx.gradient().item();
+        for (std::size_t i = 0; i < in.size(); ++i)
+          if (Tensor d = std::exchange(kept->gradients[i], {}); d.defined()) {
+            const auto scaled = element_update([g](auto e) { return e * c(e, g); }, d);
+            if (g != 1)
+              update_elements("scale", {&scaled, 1});
+            ctx.add(i, std::move(d));
+          }
+      });
 }
 
 // y_r = -weight_t log_p_rt, t = target_r:  d log_p = -weight_t g_r at t, 0 elsewhere, even if g_r
 // is NaN and weight_t 0
 Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions& options) {
-  targets::check_ids("nll_loss", log_p, target, options.ignore_index);
-  targets::check_weight("nll_loss", options.weight, log_p);
-  const std::size_t dim = targets::class_dim("nll_loss", log_p);
-  const targets::Wanted wanted(log_p, target, options.weight, options.ignore_index);
+  const std::size_t dim = targets::class_dim("nll_loss", log_p.shape());
+  targets::check_weight(
+      "nll_loss", options.weight, log_p,
+      targets::check_ids("nll_loss", "log_p", log_p.shape(), target, options.ignore_index));
+  const targets::Wanted wanted(log_p, target, options);
   const Reduction reduction = options.reduction;
   return record(
       "nll_loss", {log_p},
@@ -407,12 +397,12 @@ Tensor nll_loss(const Tensor& log_p, const Indices& target, const NllLossOptions
         }
         return targets::reduced(std::move(losses), reduction, wanted.total);
       },
-      [wanted, reduction, dim, shape = log_p.shape()](Context& ctx) {
+      [wanted, dim, shape = log_p.shape()](Context& ctx) {
         const Tensor& g = ctx.gradient();
         if (numel(shape) == 0)  // without classes all targets are ignored
           return ctx.add(0, zeros(shape, g.dtype()));
-        const Tensor row_g = reduction == Reduction::mean ? g * wanted.gradient_factor : g;
-        const Tensor w = wanted.weights.tensor(), at = where(w != 0.0, w * row_g, 0.0);
+        const Tensor w = wanted.weights.tensor();
+        const Tensor at = where(w != 0.0, w * (g * wanted.gradient_factor), 0.0);
         const auto d = static_cast<std::int64_t>(dim);  // the classes'
         ctx.add(0,
                 -scatter_add(zeros(shape, g.dtype()), d, wanted.ids.unsqueeze(d), at.unsqueeze(d)));

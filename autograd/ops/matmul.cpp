@@ -556,16 +556,17 @@ Tensor dot(const Tensor& a, const Tensor& b) {
       {});
 }
 
-static void check_linear(const Tensor& x, const Shape& weight, const Tensor& bias) {
+void detail::check_linear(const char* op, const Tensor& x, const Shape& weight,
+                          const Tensor& bias) {
   if (weight.size() != 2)
-    fail<ShapeError>("linear: weight {} is not (out, in) or (in,)", to_string(weight));
+    fail<ShapeError>("{}: weight {} is not (out, in)", op, to_string(weight));
   if (x.dim() == 0)
-    fail<ShapeError>("linear: x is 0-d; it needs a last dimension of size {}", weight[1]);
+    fail<ShapeError>("{}: x is 0-d; it needs a last dimension of size {}", op, weight[1]);
   if (x.size(-1) != weight[1])
-    fail<ShapeError>("linear: x {} has last dimension {} but weight {} expects {}",
+    fail<ShapeError>("{}: x {} has last dimension {} but weight {} expects {}", op,
                      to_string(x.shape()), x.size(-1), to_string(weight), weight[1]);
   if (bias.defined() && bias.shape() != Shape{weight[0]})
-    fail<ShapeError>("linear: bias {} does not fit weight {}: it must be ({},)",
+    fail<ShapeError>("{}: bias {} does not fit weight {}: it must be ({},)", op,
                      to_string(bias.shape()), to_string(weight), weight[0]);
 }
 
@@ -580,7 +581,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const Tensor row = bias.defined() ? reshape(bias, {1}) : bias;
     return squeeze(linear(x, unsqueeze(weight, 0), row), {-1});
   }
-  check_linear(x, weight.shape(), bias);
+  detail::check_linear("linear", x, weight.shape(), bias);
   return detail::product("linear", x, false, weight, true, bias);
 }
 
@@ -612,7 +613,7 @@ bool Bfloat16Matrix::put(std::size_t row, std::size_t column, const Tensor& x) {
 }
 
 Tensor Bfloat16Matrix::linear(const Tensor& x, const Tensor& bias) const {
-  check_linear(x, shape_, bias);
+  detail::check_linear("linear", x, shape_, bias);
   const std::array inputs{x, bias};
   for (const Tensor& in : inputs)
     check<DTypeError>(!in.defined() || in.dtype() == DType::float32,

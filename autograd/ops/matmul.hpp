@@ -18,6 +18,9 @@ namespace xgrad::detail {
 Tensor product(const char* op, const Tensor& a, bool transpose_a, const Tensor& b, bool transpose_b,
                const Tensor& bias = {});
 
+/// ShapeError, which names `op`, unless linear() takes these; the weight is a matrix.
+void check_linear(const char* op, const Tensor& x, const Shape& weight, const Tensor& bias);
+
 /// The matrices (or other blocks) that an operand has for the items of a broadcast batch.
 struct Blocks {
   std::size_t count;                 ///< the operand's blocks

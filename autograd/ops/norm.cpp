@@ -300,8 +300,9 @@ struct Softmax {
 struct LogSoftmax {
   template <class T>
   static void forward(const auto& line, const T* x, T* y) {
-    const kernels::LogSum<T> sum(line, x);
-    line.each([&](auto i) { i.store(y, i.load(x) - sum.max - sum.log_sum); });
+    const auto max = kernels::largest(line, x);
+    const auto log_sum = log(line.sum([&](auto i) { return exp(i.load(x) - max); }));
+    line.each([&](auto i) { i.store(y, i.load(x) - max - log_sum); });
   }
   static auto gradient_term(const auto&, const auto& g) { return g; }
   static auto gradient(const auto& y, const auto& g, const auto& sum) { return g - exp(y) * sum; }

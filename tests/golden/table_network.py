@@ -188,6 +188,34 @@ op("cross_entropy", "F.cross_entropy(x, y, {o})", "cross_entropy(x, y, {{o}})",
    S("(V), probabilities", randn(5), probabilities(5), o=Options()),
    S("(N V d), probabilities", randn(2, 3, 2), probabilities(2, 3, 2), o=Options()))
 
+head = (randn(4, 2), randn(3, 2), randn(3))
+op("linear_cross_entropy", "F.cross_entropy(F.linear(x, y, z), i, {o})", "linear_cross_entropy(x, y, i, z, {{o}})",
+   *reduced("", *head, some),
+   *reduced("ignored", *head, ids([2, -100, 0, -100])),
+   *reduced("all options", *head, some, weight, weight="w", ignore_index=1, label_smoothing=0.125),
+   *reduced("all ignored", *head, ids([-100] * 4), by=["sum"]),
+   *reduced("all ignored", *head, ids([-100] * 4), by=["mean"], **not_finite),
+   *reduced("no rows", randn(0, 2), randn(3, 2), randn(3), no_ids, by=("none", "sum")),
+   *reduced("no rows", randn(0, 2), randn(3, 2), randn(3), no_ids, by=["mean"], **not_finite),
+   *reduced("register and some", randn(3, 2), randn(21, 2), randn(21), ids([20, 0, 16]), by=["mean"]),
+   S("no features", randn(2, 0), randn(3, 0), randn(3), ids([0, 2]), o=Options()),
+   S("(K)", randn(2), randn(3, 2), randn(3), one_id(1), o=Options()))
+op("linear_cross_entropy", "F.cross_entropy(F.linear(x, y), i, {o})", "linear_cross_entropy(x, y, i, {}, {{o}})",
+   *reduced("without bias", randn(4, 2), randn(3, 2), some),
+   S("more than a block", randn(130, 3), randn(8200, 3), o=Options(label_smoothing=0.1), large=True,
+     theirs="F.cross_entropy(F.linear(x, y), torch.arange(130) * 63, {o})",
+     ours="linear_cross_entropy(x, y, arange_indices(0, 130) * 63, {}, {{o}})"))
+for given, error, *fragments in (
+    ("zeros({2, 4}), zeros({3, 5}), Indices{0, 1}", "ShapeError", "(2, 4)", "(3, 5)"),
+    ("zeros({1, 2, 4}), zeros({3, 4}), Indices{{0, 1}}", "ShapeError", "(1, 2, 4)", "(N, K)", "flatten"),
+    ("zeros({2, 4}), zeros({3, 4}), Indices{0, 1, 2}", "ShapeError", "logits (2, 3)", "(2,)", "(3,)"),
+    ("zeros({2, 4}), zeros({3, 4}), Indices{0, 3}", "ValueError", "target 3", "(1,)", "3 classes"),
+    ("zeros({2, 4}), zeros({3, 4}), Indices{0, 1}, zeros({4})", "ShapeError", "bias (4,)", "(3, 4)"),
+    ("zeros({2, 4}), zeros({3, 4}, DType::float64), Indices{0, 1}", "DTypeError", "float32", "float64"),
+    ("zeros({2, 4}), zeros({3, 4}), Indices{0, 1}, {}, {.weight = ones({2})}", "ShapeError", "weight", "(2,)", "3 classes"),
+):
+    bad(f"linear_cross_entropy({given})", error, "linear_cross_entropy", *fragments)
+
 
 def log_p(*shape):
     return uniform(-4, 0, *shape)

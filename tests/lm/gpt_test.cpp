@@ -12,8 +12,10 @@
 #include <xgrad/nn/check.hpp>
 #include <xgrad/optim/optimizers.hpp>
 
+#include "helpers/allocations.hpp"
 #include "helpers/catch.hpp"
 #include "helpers/tensors.hpp"
+#include "helpers/threads.hpp"
 
 using namespace xgrad;
 
@@ -257,4 +259,19 @@ TEST_CASE("sizes of a GPT are of one signed type, and no fractions", "[gpt][size
   const auto takes = [](auto n) { return requires { lm::GenerateOptions{.top_k = n}; }; };
   CHECK(takes(2));
   CHECK_FALSE(takes(2.5));
+}
+
+TEST_CASE("GPT: neither training nor evaluation holds all logits", "[lm][memory]") {
+  const lm::GPT model(
+      {.block_size = 512, .vocab_size = 8192, .n_layer = 1, .n_head = 1, .n_embd = 8});
+  const Indices ids = reshape(arange_indices(0, 2048) * 3, {4, 512});
+  const std::size_t logits = 2048 * 8192 * sizeof(float);
+  const Threads one(1);
+  const PeakMemory peak;
+  model.loss(ids, ids).backward();
+  CHECK(peak.bytes() < logits / 2);
+  const NoGrad no_grad;
+  const PeakMemory of_loss;
+  CHECK(std::isfinite(model.loss(ids, ids).item()));
+  CHECK(of_loss.bytes() < logits / 2);
 }

@@ -75,6 +75,11 @@ std::vector<ReducedLoss> losses_of_shards() {
               return cross_entropy(x, ids,
                                    {.weight = weight, .label_smoothing = e, .reduction = r});
             });
+      add("linear_cross_entropy" + with, equal,
+          [=](const Tensor& x, const Indices& ids, const Tensor&) {
+            const Tensor head = diag(ones({x.size(-1)}, x.dtype()));
+            return linear_cross_entropy(x, head, ids, {}, {.weight = weight, .reduction = r});
+          });
       add("cross_entropy of probabilities" + with, true,
           [=](const Tensor& x, const Indices&, const Tensor& t) {
             return cross_entropy(x, t, {.weight = weight, .reduction = r});

@@ -120,6 +120,11 @@ std::vector<Base> bases() {
       {"cross_entropy",
        [](const Inputs& in) { return cross_entropy(in[0], Indices({1, 0, 3})); },
        {x}},
+      {"linear_cross_entropy",
+       [](const Inputs& in) {
+         return linear_cross_entropy(in[0], in[1], Indices({1, 0, 3}), in[2]);
+       },
+       {x, normal({5, 4}, 8), normal({5}, 9)}},
       {"mse_loss", [](const Inputs& in) { return mse_loss(in[0], in[1]); }, {x, normal({3, 4}, 6)}},
       {"gelu of small numbers", [](const Inputs& in) { return gelu(in[0]); }, {x * 1e-3}},
       {"a product at 1e3", [](const Inputs& in) { return in[0] * in[0] * in[0]; }, {x * 1e3}},

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/ops.hpp>
+#include <xgrad/autograd/random.hpp>
 
 #include "helpers/catch.hpp"
 #include "helpers/element.hpp"
 #include "helpers/tensors.hpp"
+#include "helpers/threads.hpp"
 
 using namespace xgrad;
 
@@ -104,4 +106,32 @@ TEST_CASE("the variance of numbers far from zero is accurate in float32", "[accu
   const Tensor alternating = where(reshape(arange(n), {n / 2, 2}) < 0.0, 0.0, tensor({8191, 8193}));
   CHECK(var(alternating, {}, false).item() == 1);
   CHECK(var(reshape(alternating, {100, n / 100}), Dims{0, 1}, false).item() == 1);
+}
+
+TEST_CASE("linear_cross_entropy in blocks: gradients again, of some inputs, on threads", "[ops]") {
+  Generator g(1);
+  std::vector<Tensor> in;  // hidden states, and the head's weight and bias
+  for (const Dims& sizes : {Dims{300, 5}, Dims{8200, 5}, Dims{8200}})
+    in.push_back(randn(sizes, g).requires_grad_());
+  const Indices ids = where(arange_indices(0, 300) % 7 == 3, -100, randint(0, 8200, {300}, g));
+  const GradOptions options{.grad_outputs = {scalar(0.3)}, .retain_graph = true};
+  const Tensor whole = cross_entropy(linear(in[0], in[1], in[2]), ids);
+  const auto expected = grad({whole}, in, options);
+  std::vector<Tensor> first;
+  for (const std::size_t n : {1, 2, 5}) {
+    const Threads threads(n);
+    const Tensor loss = linear_cross_entropy(in[0], in[1], ids, in[2]);
+    CHECK(loss.item() == Approx(whole.item()).epsilon(1e-6));
+    const auto found = grad({loss}, in, options), again = grad({loss}, in, options);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CHECK(allclose(found[i], expected[i], 1e-4, 1e-7));
+      CHECK(allclose(again[i], expected[i], 1e-4, 1e-7));
+      CHECK((first.empty() || same_bits(found[i], first[i])));
+    }
+    first = found;
+  }
+  in[1].requires_grad_(false);  // as with LoRA
+  in[2].requires_grad_(false);
+  const Tensor loss = linear_cross_entropy(in[0], in[1], ids, in[2]);
+  CHECK(same_bits(grad({loss}, {in[0]}, options)[0], first[0]));
 }
