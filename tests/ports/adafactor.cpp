@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <xgrad/autograd/update_formula.hpp>
 
 #include "helpers/temporary_folder.hpp"
@@ -67,55 +68,27 @@ struct AdafactorOptions {
 };
 using Adafactor = optim::OptimizerOf<AdafactorOptions>;
 
-nn::Sequential adafactor_model() { return {nn::Linear(4, 8), nn::GELU{}, nn::Linear(8, 3)}; }
-
-std::vector<Tensor> adafactor_steps(testing::Port& port, const nn::Sequential& model,
-                                    Adafactor& optimizer, int steps) {
-  std::vector<Tensor> losses;
-  for (int i = 0; i < steps; ++i) {
-    losses.push_back(cross_entropy(model(port["x"]), port.indices("target")));
-    optimizer.zero_grad();
-    losses.back().backward();
-    optimizer.step();
-  }
-  return losses;
-}
-
 }  // namespace
 
 TEST_CASE("port: Adafactor, stopped and resumed", "[ports][optim]") {
   testing::run_port("adafactor", [](testing::Port& port) {
     const AdafactorOptions options{.lr = 0.05, .weight_decay = 0.3};
-    nn::Sequential model = adafactor_model(), resumed = adafactor_model();
+    nn::Sequential model{nn::Linear(4, 8), nn::GELU{}, nn::Linear(8, 3)};
     port.start(model);
-    nn::to(resumed, port.dtype());
-    Adafactor optimizer(nn::parameters(model), options), other(nn::parameters(resumed), options);
-    std::vector<Tensor> losses = adafactor_steps(port, model, optimizer, 3);
+    std::optional<Adafactor> optimizer(std::in_place, nn::parameters(model), options);
     const TemporaryFolder folder;
-    io::save_checkpoint(folder / "three", model, optimizer);
-    for (const Tensor& loss : adafactor_steps(port, model, optimizer, 3))
-      losses.push_back(loss);
+    std::vector<Tensor> losses;
+    for (int i = 0; i < 6; ++i) {
+      if (i == 3) {
+        io::save_checkpoint(folder / "three", model, *optimizer);
+        io::restore(folder / "three", model, optimizer.emplace(nn::parameters(model)));
+      }
+      losses.push_back(cross_entropy(model(port["x"]), port.indices("target")));
+      optimizer->zero_grad();
+      losses.back().backward();
+      optimizer->step();
+    }
     port.compare("losses", stack(losses));
     port.compare_trained(model);
-
-    io::restore(folder / "three", resumed, other);
-    adafactor_steps(port, resumed, other, 3);
-    CHECK(nn::state_dict(resumed).size() == 4);
-    const auto check_same = [](const auto& a, const auto& b) {
-      REQUIRE(a.size() == b.size());
-      for (std::size_t i = 0; i < a.size(); ++i) {
-        INFO(a[i].first);
-        CHECK(detail::same_bits(a[i].second, b[i].second));
-      }
-    };
-    check_same(nn::state_dict(model), nn::state_dict(resumed));
-    optim::OptimizerState state = optimizer.state_dict();
-    for (std::size_t i = 0; i < state.parameters.size(); ++i)
-      check_same(state.parameters[i].tensors, other.state_dict().parameters.at(i).tensors);
-
-    state.parameters.front().tensors.front().second = zeros({8, 4});
-    CHECK_THROWS_WITH(
-        other.load_state_dict(state),
-        ContainsSubstring("wrong shape: state.0.row_var is (8, 4) and the parameter (8, 4)"));
   });
 }

@@ -226,15 +226,7 @@ TEST_CASE("xgrad: a pretrained Mistral and a Qwen3", "[pretrained]") {
     INFO(name);
     xgrad::manual_seed(7);
     folder.save(name, config);
-    const lm::GPT model = lm::load_pretrained(folder / name);
-    CHECK(model.config.sliding_window == config.sliding_window);
-    const std::string few = "the cat sat on mat 3,\nthe dog did not.\n";
-    write_bytes(folder / "few", few);
-    const std::size_t m = folder.tokens.encode(few).size();
-    CHECK(
-        number_after(ran(folder, {"eval", "--checkpoint", name, "--data", "few"}).out, "loss ") ==
-        Approx(model.loss(folder.row(few, 0, m - 1), folder.row(few, 1, m)).item()).epsilon(1e-6));
-    ran(folder, {"explain", "--checkpoint", name, "--prompt", few, "--overwrite"});
+    ran(folder, {"explain", "--checkpoint", name, "--prompt", "a cat", "--overwrite"});
     // Checkpoints keep windows and norms, those of adapters too.
     for (const Arguments& adapters : {Arguments{}, {"--lora-rank 2"}}) {
       Arguments more = {"--init-from", name, "--block-size", "16"};
@@ -254,10 +246,6 @@ TEST_CASE("xgrad: a pretrained Mistral and a Qwen3", "[pretrained]") {
       CHECK(again.config.sliding_window == config.sliding_window);
       CHECK(again.config.qk_norm == config.qk_norm);
     }
-    const auto sampled = [&](const std::string& from) {
-      return ran(folder, {"sample", from, "--tokens", "20", "--temperature", "0"}).out;
-    };
-    CHECK(sampled("out-" + name) == sampled("new-out-" + name));
   }
 }
 
