@@ -278,8 +278,7 @@ Array<T> in_blocks(std::span<const Tensor> in, const Indices& target, double fac
   return losses;
 }
 
-// The gradients that record()'s call of the forward makes, and the first backward takes: it would
-// have to multiply the logits again.
+// The gradients that record()'s call of the forward makes, for the first backward.
 struct Kept {
   std::atomic_flag made, taken;
   HeadGradients gradients;
@@ -353,17 +352,19 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const 
       op, inputs, composition,
       [=, total = wanted.total, factor = wanted.gradient_factor, by = options.reduction,
        keep = detail::any_requires_grad(inputs)]<class T>(std::span<const Tensor> in) {
-        const bool first = keep && !kept->made.test_and_set();
-        return targets::reduced(
-            in_blocks<T>(in, target, factor, autocast, each, first ? &kept->gradients : nullptr),
-            by, total);
+        HeadGradients* d = keep && !kept->made.test_and_set() ? &kept->gradients : nullptr;
+        return targets::reduced(in_blocks<T>(in, target, factor, autocast, each, d), by, total);
       },
-      [=]<class T>(Context& ctx, std::span<const Saved> in) {
-        if (kept->taken.test_and_set())  // with retain_graph
-          return detail::differentiate(ctx, in, composition);
+      [=, factor = wanted.gradient_factor]<class T>(Context& ctx, std::span<const Saved> in) {
+        const std::array given{in[0].tensor(), in[1].tensor(), in[2].tensor()};
+        HeadGradients found;
+        if (!kept->taken.test_and_set())
+          found.swap(kept->gradients);
+        else  // again, with retain_graph: the same bits
+          in_blocks<T>(given, target, factor, autocast, each, &found);
         const double g = ctx.gradient().item();
         for (std::size_t i = 0; i < in.size(); ++i)
-          if (Tensor d = std::exchange(kept->gradients[i], {}); d.defined()) {
+          if (Tensor& d = found[i]; d.defined()) {
             const auto scaled = element_update([g](auto e) { return e * c(e, g); }, d);
             if (g != 1)
               update_elements("scale", {&scaled, 1});
