@@ -78,7 +78,7 @@ struct Wanted {
     const ModeGuard unseen({false, nullptr});
     ignore = target == options.ignore_index;
     any_ignored = ignore.any();
-    if (any_ignored || class_weight.defined())
+    if (any_ignored || class_weight.defined() || options.reduction == Reduction::sum)
       detail::check_draws();  // shards would be averaged by rows, whatever their divisor is
     ids = where(ignore, 0, target);
     const Tensor all = class_weight.defined()
@@ -101,7 +101,6 @@ void check_shard(Reduction reduction) {
 /// Reduces the losses of single targets; a kernel's are summed in double.
 template <class T>
 Tensor reduced(Array<T> losses, Reduction reduction, double divisor) {
-  check_shard(reduction);
   if (reduction == Reduction::none)
     return Tensor(std::move(losses));
   const double sum = std::accumulate(losses.data(), losses.data() + losses.size(), 0.0);
@@ -253,28 +252,29 @@ using HeadGradients = std::array<Tensor, 3>;  // of the hidden states, the weigh
 template <class T>
 Array<T> in_blocks(std::span<const Tensor> in, const Indices& target, double factor, bool autocast,
                    const CrossEntropyOptions& options, HeadGradients* gradients) {
-  const std::size_t rows = target.numel(), classes = in[1].size(0);
+  const std::size_t rows = target.numel(), classes = in[1].size(0), width = in[0].size(-1);
   // With fewer rows, reading and writing the weight's gradient would take longer than its sum.
-  const std::size_t block = std::max<std::size_t>(128, (1 << 20) / (classes + 1));
-  HeadGradients leaves;
-  for (std::size_t i = 0; i < leaves.size(); ++i)
-    if (in[i].defined())
-      leaves[i] = in[i].detach().requires_grad_(gradients != nullptr && in[i].requires_grad());
-  auto losses = empty_array<T>(target.shape());
+  const std::size_t block = std::max<std::size_t>({128, width / 2, (1 << 20) / (classes + 1)});
+  const auto leaf = [&](std::size_t i, const Tensor& part) {
+    return part.detach().requires_grad_(gradients != nullptr && in[i].requires_grad());
+  };
+  const Tensor weight = leaf(1, in[1]), bias = in[2].defined() ? leaf(2, in[2]) : Tensor();
+  auto losses = empty_array<T>(target.shape()), dx = empty_array<T>(in[0].shape());
   for (std::size_t begin = 0; begin < rows; begin += block) {
     const auto from = static_cast<std::int64_t>(begin);
     const std::size_t n = std::min(block, rows - begin);
     const ModeGuard mode({gradients != nullptr, nullptr, false, autocast});
-    const Tensor x = narrow(reshape(leaves[0], {rows, in[0].size(-1)}), 0, from, n);
-    const Tensor y =
-        of_ids(linear(x, leaves[1], leaves[2]), target.flatten().narrow(0, from, n), options);
+    const Tensor x = leaf(0, narrow(reshape(in[0].detach(), {rows, width}), 0, from, n));
+    const Tensor y = of_ids(linear(x, weight, bias), target.flatten().narrow(0, from, n), options);
     std::copy_n(y.data<T>(), n, losses.data() + begin);
     if (gradients != nullptr)
       backward({y}, {.grad_outputs = {full_like(y, factor)}});
+    if (const Tensor d = x.grad(); d.defined())
+      std::copy_n(d.data<T>(), n * width, dx.data() + begin * width);
   }
   if (gradients != nullptr)
-    std::ranges::transform(leaves, gradients->begin(),
-                           [](const Tensor& x) { return x.defined() ? x.grad() : x; });
+    *gradients = {in[0].requires_grad() ? Tensor(std::move(dx)) : Tensor(), weight.grad(),
+                  bias.defined() ? bias.grad() : bias};
   return losses;
 }
 
@@ -342,9 +342,10 @@ Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const 
     const Autocast same(autocast);
     return of_ids(linear(in[0], in[1], in[2]), target, options);
   };
-  if (options.reduction == Reduction::none || target.numel() == 0)
-    return composition(inputs);
   const targets::Wanted wanted(x, target, options);
+  if (options.reduction == Reduction::none || target.numel() == 0 ||
+      !std::isfinite(wanted.gradient_factor))
+    return composition(inputs);
   CrossEntropyOptions each = saved(options);
   each.reduction = Reduction::none;
   const auto kept = std::make_shared<Kept>();

@@ -44,9 +44,8 @@ Tensor cross_entropy(const Tensor& x, const Indices& target,
 Tensor cross_entropy(const Tensor& x, const Tensor& target,
                      const CrossEntropyOptions& options = {});
 /// cross_entropy(linear(x, linear_weight, linear_bias), target, options): x (N, K) or (K),
-/// linear_weight (V, K), linear_bias (V) or undefined, target (N) or ().  Unless the reduction is
-/// none, logits exist for a block of rows alone: the forward makes the gradients that may be
-/// needed.  A second backward makes all logits.
+/// linear_weight (V, K), linear_bias (V) or undefined, target (N) or ().  The forward makes the
+/// gradients, and logits for a block of rows at a time; only none and create_graph need them all.
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const Indices& target,
                             const Tensor& linear_bias = {},
                             const CrossEntropyOptions& options = {});

@@ -739,8 +739,7 @@ TEST_CASE("pretrained: absurd sizes are held against the weights first", "[pretr
   CHECK(model.generate({{1}}, 3, generator).size(1) == 4);
 }
 
-// The folders that XGRAD_PRETRAINED holds: configurations as transformers saves them, with their
-// logits, loss, gradients and greedy text in expected.safetensors.
+// Models as transformers saves them, with numbers and greedy text in expected.safetensors.
 TEST_CASE("pretrained: all reference models", "[pretrained][reference]") {
   const char* const root = std::getenv("XGRAD_PRETRAINED");
   if (root == nullptr) {

@@ -130,6 +130,9 @@ TEST_CASE("linear_cross_entropy in blocks: gradients again, of some inputs, on t
     }
     first = found;
   }
+  const auto none = cross_entropy(linear(in[0], in[1]), ids, {.weight = zeros({8200})});
+  const auto same = linear_cross_entropy(in[0], in[1], ids, {}, {.weight = zeros({8200})});
+  CHECK(same_bits(grad({same}, {in[0]})[0], grad({none}, {in[0]})[0]));
   in[1].requires_grad_(false);  // as with LoRA
   in[2].requires_grad_(false);
   const Tensor loss = linear_cross_entropy(in[0], in[1], ids, in[2]);
