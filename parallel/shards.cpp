@@ -170,7 +170,7 @@ double detail::backward_all(std::size_t rows, const ShardLoss& loss, std::size_t
     const std::size_t shard = (begin * shards + rows - 1) / rows;
     // Shards may share a part of the graph that was made before them.
     leaf_gradients({y}, {.grad_outputs = {full_like(y, weight)}, .retain_graph = true},
-                   [&](auto leaf, Tensor gradient) {
+                   [&](const auto& leaf, Tensor gradient) {
                      check(*leaf);
                      sums->add(shard, leaf, std::move(gradient));
                    });
