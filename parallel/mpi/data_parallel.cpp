@@ -63,7 +63,7 @@ std::vector<Tensor> flattened(const Bucket& bucket,
   for (const auto& [begin, end] : subtrees(shards, range)) {
     // Elements without a gradient are -0, which changes no sum.
     flat.push_back(full({bucket.elements}, -0.0, bucket.dtype));
-    dispatch(bucket.dtype, [&]<class T>() {
+    dispatch(bucket.dtype, [&, begin = begin, end = end]<class T>() {
       T* to = xgrad::detail::writable_data<T>(flat.back());
       for (const std::size_t p : bucket.parameters) {
         const auto of_subtree = std::span(gradients[p]).subspan(begin - range.first, end - begin);
