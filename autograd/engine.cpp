@@ -125,7 +125,7 @@ class Context::Run {
   }
 
   // A node is wanted if it is a target or has a wanted input: nodes are visited by rising sequence.
-  // A leaf comes right after its first user, and not behind all other nodes.
+  // A leaf comes right after its first user, the last to run, and not behind all other nodes.
   void explore(const std::vector<Tensor>& outputs) {
     std::vector<const Node*> found;
     std::unordered_set<const Node*> seen{nullptr};

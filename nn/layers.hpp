@@ -103,7 +103,7 @@ struct Flatten {
 
 // Elementwise functions and softmax as layers, for Sequential.
 
-/// A function without options.
+/// A layer that is a function without options.
 template <Tensor (*function)(const Tensor&)>
 struct Function {
   Tensor operator()(const Tensor& x) const { return function(x); }

@@ -135,7 +135,7 @@ class OptimizerOf : public Optimizer {
 
  private:
   std::vector<Option> options(std::size_t group) const override {
-    return const_cast<O&>(options_[group]).options();  // set() of an Option changes one
+    return const_cast<O&>(options_[group]).options();  // Option::set() writes to them
   }
   std::vector<std::string> state_names(std::size_t group,
                                        [[maybe_unused]] const Tensor& param) const override {

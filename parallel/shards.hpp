@@ -95,7 +95,7 @@ double backward_all(std::size_t rows, const ShardLoss& loss, std::size_t most_sh
 double total(const std::vector<double>& losses, DType dtype);
 
 /// The sum in the order of a binary tree: the sum of the first half plus the sum of the second.
-/// Skips undefined Tensors, and uses up the list.  Without a graph.
+/// Skips undefined Tensors, uses up the list, and records no graph.
 Tensor tree_sum(std::span<Tensor> list);
 
 }  // namespace detail

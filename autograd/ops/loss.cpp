@@ -253,7 +253,7 @@ template <class T>
 Array<T> in_blocks(std::span<const Tensor> in, const Indices& target, double factor, bool autocast,
                    const CrossEntropyOptions& options, HeadGradients* gradients) {
   const std::size_t rows = target.numel(), classes = in[1].size(0), width = in[0].size(-1);
-  // With fewer rows, reading and writing the weight's gradient would take longer than its sum.
+  // With fewer rows, adding blocks to the weight's gradient would take much of the time.
   const std::size_t block = std::max<std::size_t>({128, width / 2, (1 << 20) / (classes + 1)});
   const auto leaf = [&](std::size_t i, const Tensor& part) {
     return part.detach().requires_grad_(gradients != nullptr && in[i].requires_grad());

@@ -45,7 +45,7 @@ Tensor cross_entropy(const Tensor& x, const Tensor& target,
                      const CrossEntropyOptions& options = {});
 /// cross_entropy(linear(x, linear_weight, linear_bias), target, options): x (N, K) or (K),
 /// linear_weight (V, K), linear_bias (V) or undefined, target (N) or ().  The forward makes the
-/// gradients, and logits for a block of rows at a time; only none and create_graph need them all.
+/// gradients, and logits by blocks of rows; reduction none and create_graph make all of them.
 Tensor linear_cross_entropy(const Tensor& x, const Tensor& linear_weight, const Indices& target,
                             const Tensor& linear_bias = {},
                             const CrossEntropyOptions& options = {});
