@@ -4,10 +4,11 @@
 # One would expect that a row that LayerNorm has normed is between about -1.3 and 1.3 if it has four evenly spaced numbers.
 # Flax takes the variance as the mean of squares less the square of the mean, in float32.  Where the mean is ten thousand times the
 # spread nothing is left of it: the variance is 0, and the row is divided by the root of epsilon, 0.001.  Its results are a thousand times
-# too large, without a warning.  use_fast_variance=False, or PyTorch, gives the norm.
+# too large, without a warning; the documentation says only that this variance is less stable.  use_fast_variance=False, or
+# PyTorch, gives the norm.
 #
-# A user meets it whose residual stream has a large offset, which transformers have in a few channels, or who norms raw features
-# (years, pixels, prices), or who moves weights from PyTorch, where the same row is normed.
+# A user meets it who norms rows whose mean is thousands of times their spread (raw readings of a sensor, times in seconds), or moves
+# weights from PyTorch, where the same row is normed.
 #
 # Output on 2026-11-30:
 #   linen: [-1500.0, -500.0, 500.0, 1500.0], without fast variance: [-1.342, -0.447, 0.447, 1.342]

@@ -3,10 +3,10 @@
 #
 # One would expect that a query whose mask allows no key sees none: zeros, as from PyTorch 2.15's scaled_dot_product_attention, or NaN,
 # as from the formula and from the same mask as a bias of -inf.
-# jax.nn.dot_product_attention gives the mean of all values, those that the mask forbids, and passes the query's gradient on to each of
+# jax.nn.dot_product_attention gives the mean of all values, all of which the mask forbids, and passes the query's gradient on to each of
 # them.  A length of 0 keys (key_value_seq_lengths) does the same: it reads what lies beyond the length.
 #
-# A user meets it who pads on the left, or puts several texts into a batch with empty places: what was to be hidden is mixed in, finite
+# A user meets it whose cross attention has an empty context, or who pools padded places, too: what was to be hidden is mixed in, finite
 # and plausible.
 #
 # Output on 2026-11-30 (values 1 and 9; the first query may see no key, the second the first):

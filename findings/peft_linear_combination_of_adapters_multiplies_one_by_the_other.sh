@@ -4,10 +4,10 @@
 # One would expect that add_weighted_adapter(adapters, weights, combination_type="linear") makes the weighted sum of the adapters'
 # changes, w1 B1 A1 + w2 B2 A2.
 # It adds the factors, each times the root of its weight, and multiplies the sums: (√w1 B1 + √w2 B2)(√w1 A1 + √w2 A2).  So √(w1 w2)
-# (B1 A2 + B2 A1) comes with it, one adapter's factor times the other's, as large as the sum itself.  The mean of an adapter that works
-# and one of another seed is neither's mean.  "cat" makes the sum, with the rank 2 r.
+# (B1 A2 + B2 A1) comes with it, one adapter's factor times the other's, as large as the sum itself.  The documentation calls it a very
+# rough approximation, and does not say of what.  "cat" makes the sum, with the rank 2 r.  (Here alpha is r, so their scale is 1.)
 #
-# A user meets it who averages the adapters of two runs, or subtracts one from another.
+# A user meets it who averages the adapters of two runs.
 #
 # Output on 2026-11-30:
 #   linear: off by 0.308 from the weighted sum, whose largest element is 0.33; by 1.49e-08 from the product of sums

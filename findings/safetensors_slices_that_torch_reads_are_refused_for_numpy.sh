@@ -1,10 +1,10 @@
 #!/bin/sh
 # Packages: safetensors 0.8.0, torch 2.15.0, numpy 2.4.6 (CPython 3.11, x86-64 Linux).
 #
-# One would expect that a slice of a file means the same for framework="pt" and framework="np", and for numpy what it means there: its
-# ends may be negative, or beyond the rows.
+# One would expect that a slice of a file means the same for framework="pt" and framework="np", and for numpy what it means in numpy:
+# its bounds may be negative, or beyond the rows.
 # With "pt" the slices below are read.  With "np" an end beyond the rows, a negative one, and all rows of a tensor that has none
-# are refused, by three types of errors; x[2:1], which is empty, ends in a SystemError of the interpreter's own.
+# are refused, by a SafetensorError or an OverflowError; x[2:1], which is empty, ends in the interpreter's SystemError.
 #
 # A user meets it who reads a part of a file per process, rows[k * n : (k + 1) * n]: the last part, which is shorter, is refused only
 # where there is no PyTorch.

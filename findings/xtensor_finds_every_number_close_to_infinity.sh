@@ -1,9 +1,9 @@
 #!/bin/sh
-# Package: libxtensor-dev 0.24.3-1, with g++ 12 (Debian 12, x86-64 Linux); release 0.27.1 does the same.
+# Package: libxtensor-dev 0.24.3-1, with g++ 12 (Debian 12, x86-64 Linux); seen with release 0.27.1, too.
 #
 # One would expect that no finite number is close to an infinite one, as in NumPy's and PyTorch's isclose and allclose.
-# xt::isclose treats two infinities and two NaN apart, and compares all else as |a - b| <= rtol * max(|a|, |b|).  If one of them is
-# infinite, both sides are: the answer is true, also for opposite signs and for tolerances that are tiny, but not 0.
+# xt::isclose treats two infinities and two NaN separately, and compares all else as |a - b| <= atol or <= rtol * max(|a|, |b|).  If one of
+# them is infinite, both sides are: the answer is true, also for opposite signs, for any rtol above 0.
 #
 # A user meets it whose test compares results with a reference by xt::allclose: a loss or a gradient that overflowed passes it.
 #

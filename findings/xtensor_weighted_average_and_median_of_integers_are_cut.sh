@@ -1,11 +1,11 @@
 #!/bin/sh
-# Package: libxtensor-dev 0.24.3-1, with g++ 12 (Debian 12, x86-64 Linux); release 0.27.1 does the same.
+# Package: libxtensor-dev 0.24.3-1, with g++ 12 (Debian 12, x86-64 Linux); seen with release 0.27.1, too.
 #
 # One would expect that xt::average with equal weights is xt::mean, and that the median of 1 and 2 is 1.5, as in NumPy.
 # xt::mean and xt::average without weights divide integers as doubles.  With weights that are integers, too, average divides two sums
-# of integers, and median halves a sum of two: both drop what is behind the point, though the types of their arguments are mean's.
+# of integers, and median without an axis halves a sum of two: both drop what is behind the point.
 #
-# A user meets it who averages the accuracy of batches by their sizes (hits of 0 and 1, counts), or takes the median length of texts.
+# A user meets it who weights the hits of batches (0 or 1) by their sizes, or takes the median length of texts.
 #
 # Output on 2026-11-30:
 #   mean({1, 2}) 1.5, average({1, 2}) 1.5, average({1, 2}, weights {1, 1}) 1, median({1, 2}) 1
