@@ -21,12 +21,14 @@ set(not_under_node
   # It forks.
   [["a batch is cut in spite of dropout*"]]
   # They make pipes, of which that system has none.
-  [["safetensors: links, pipes and devices in the place of a file"]]
+  [["safetensors: links*"]]
   [["safetensors: a path that is not a file"]]
   # They set the size of the stack.
   [["long chains of*"]])
 list(JOIN not_under_node "~" not_under_node)
 
+set_source_files_properties(autograd/ends_of_ranges_test.cpp PROPERTIES  # Clang 19 ends where it folds powers of long double
+                            COMPILE_OPTIONS -O0 SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 xgrad_for_node(xgrad_core_tests)
 target_link_options(xgrad_core_tests PRIVATE -O0)  # the optimiser would take minutes for the tests' code
 add_test(NAME core_tests COMMAND xgrad_core_tests "~${not_under_node}")

@@ -181,8 +181,8 @@ JsonObject answered(const Json& request) {
       x = randn(Dims(x.shape()), generator, DType::float64).requires_grad_();
   }
   return {{"ok", compared > 0},
-          {"message", fmt::format("differences can be compared at {} of 4 points, and agree there",
-                                  compared)}};
+          {"message", fmt::format("{}: differences are compared at {} of 4 points, and agree there",
+                                  compared > 0 ? "right" : "unchecked", compared)}};
 }
 
 JsonObject answer(const Json& request) {

@@ -5,13 +5,13 @@
 // evaluate  | formula, leaves                    | shape, html (graph page), gradients, wrong
 // check     | formula, leaves                    | ok, message, leaves (a line each), wrong
 // answer    | formula, leaves, answers, slopes   | ok, message: are these gradients right?
-// start     | text, seed, steps                  | characters, parameters: a transformer
+// start     | text, seed, steps; path            | characters, parameters, step: a transformer
 // step      |                                    | step, loss
 // sample    | prompt, length                     | text
 // attention | prompt                             | characters, layers of heads of weights
 // save      | path                               | step: a checkpoint that `xgrad sample` reads
-// resume    | path                               | step: goes on from it, after `start`
 //
+// With a path start goes on from that checkpoint.  If it fails the transformer before is kept.
 // A leaf with "constant": true gets no gradient; cells are texts, so that "inf" is possible.  In an
 // answer's formula g is the gradient that arrives; with "slopes" it is multiplied by g.
 

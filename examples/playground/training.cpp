@@ -105,16 +105,33 @@ JsonObject save(const Training& t, const std::string& path) {
   return {{"step", t.step}};
 }
 
-JsonObject resume(Training& t, const std::string& path) {
-  const io::Checkpoint checkpoint = io::load_checkpoint(path);
-  const auto* const run = checkpoint.user.find<std::string>("run");
-  check<FileError>(
-      run != nullptr && *run == t.run(),
-      "the checkpoint is of another text or seed: paste the text that it was trained on");
-  AsGpt model(t.model);
-  io::restore(checkpoint, model, t.optimizer);  // and the generator
-  t.step = checkpoint.step;
-  return {{"step", t.step}};
+JsonObject start(const Json& request) {
+  const std::string text = text_of(request, "text");
+  check<ValueError>(text.size() <= most_text, "the text has {} bytes: the page takes {}",
+                    text.size(), most_text);
+  const Generator before = default_generator();
+  try {
+    auto training = std::make_unique<Training>(text.empty() ? verses : text,
+                                               count_of(request, "seed", 1'000'000),
+                                               count_of(request, "steps", 1'000'000, 1));
+    if (const auto* const path = request.find<std::string>("path")) {
+      const io::Checkpoint checkpoint = io::load_checkpoint(*path);
+      const auto* const run = checkpoint.user.find<std::string>("run");
+      check<FileError>(
+          run != nullptr && *run == training->run(),
+          "the checkpoint is of another text or seed: paste the text that it was trained on");
+      AsGpt model(training->model);
+      io::restore(checkpoint, model, training->optimizer);  // and the generator
+      training->step = checkpoint.step;
+    }
+    current() = std::move(training);
+  } catch (...) {  // the transformer before goes on
+    default_generator() = before;
+    throw;
+  }
+  return {{"characters", current()->text.characters.size()},
+          {"parameters", nn::num_parameters(current()->model)},
+          {"step", current()->step}};
 }
 
 // The weights that each head gives to the characters of a prompt: softmax of its scores.
@@ -139,22 +156,10 @@ JsonObject attention(const Training& t, const std::string& prompt) {
 }  // namespace
 
 JsonObject trained(const std::string& what, const Json& request) {
-  if (what == "start") {
-    const std::string text = text_of(request, "text");
-    check<ValueError>(text.size() <= most_text, "the text has {} bytes: the page takes {}",
-                      text.size(), most_text);
-    current().reset();  // its memory first
-    current() = std::make_unique<Training>(text.empty() ? verses : text,
-                                           count_of(request, "seed", 1'000'000),
-                                           count_of(request, "steps", 1'000'000, 1));
-    std::size_t parameters = 0;
-    for (const Tensor& p : nn::parameters(current()->model))
-      parameters += static_cast<std::size_t>(p.numel());
-    return {{"characters", current()->text.characters.size()}, {"parameters", parameters}};
-  }
-  check<ValueError>(
-      std::set<std::string>{"step", "sample", "attention", "save", "resume"}.contains(what),
-      "the request's \"do\" is none of those of playground.hpp: {}", what);
+  if (what == "start")
+    return start(request);
+  check<ValueError>(std::set<std::string>{"step", "sample", "attention", "save"}.contains(what),
+                    "the request's \"do\" is none of those of playground.hpp: {}", what);
   check<ValueError>(current() != nullptr, "nothing is trained yet: start with a text");
   Training& t = *current();
   if (what == "step") {
@@ -175,9 +180,7 @@ JsonObject trained(const std::string& what, const Json& request) {
   }
   if (what == "attention")
     return attention(t, text_of(request, "prompt"));
-  if (what == "save")
-    return save(t, text_of(request, "path"));
-  return resume(t, text_of(request, "path"));
+  return save(t, text_of(request, "path"));
 }
 
 }  // namespace playground

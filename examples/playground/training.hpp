@@ -5,7 +5,7 @@
 
 namespace playground {
 
-/// The answer to start, step, sample, attention, save and resume (playground.hpp).
+/// The answer to start, step, sample, attention and save (playground.hpp).
 xgrad::io::JsonObject trained(const std::string& what, const xgrad::io::Json& request);
 
 // Parts of requests; ValueError if one is missing or of another kind.

@@ -1,51 +1,51 @@
 // The transformer's part of the playground's page.
 
-let losses = [], total = 0, training = false, began = 0, run = 0;
-const settings = () => ({ do: "start", text: by_id("text").value, seed: Number(by_id("seed").value), steps: Number(by_id("steps").value) });
-function say(error) { by_id("trouble").textContent = error || ""; return Boolean(error); }
+let losses = [], step = 0, total = 0, training = false, run = 0;
+function say(error) {
+  if (!trainer.worker) total = 0;  // it has stopped: what it held is lost
+  return Boolean((by_id("trouble").textContent = error || ""));
+}
 function draw_curve() {
   if (losses.length < 2) return void by_id("curve").replaceChildren();
   const most = Math.max(...losses.map(([, loss]) => loss)), points = losses.map(([step, loss]) => `${((600 * step) / total).toFixed(1)},${(160 - (150 * loss) / most).toFixed(1)}`).join(" ");
   by_id("curve").replaceChildren(make("svg", { viewBox: "0 0 600 160", preserveAspectRatio: "none", role: "img", "aria-label": `The loss over ${total} steps, from ${number(losses[0][1])} to ${number(losses.at(-1)[1])}` },
     make("line", { x1: 0, x2: 600, y1: 160, y2: 160, stroke: "var(--line)" }), make("polyline", { points })), make("p", { class: "soft" }, `The loss: ${number(most)} at the top, 0 at the line.`));
 }
-function buttons() {
+function refresh() {
+  draw_curve();
   for (const id of ["download", "sample", "attend"]) by_id(id).disabled = total === 0;
-  by_id("pause").disabled = total === 0 || (losses.at(-1)?.[0] ?? -1) + 1 >= total;
-  by_id("pause").textContent = training ? "Pause" : "Continue";
+  Object.assign(by_id("pause"), { disabled: step >= total, textContent: training ? "Pause" : "Continue" });
 }
-async function start() {
+// A new transformer, or one of a checkpoint.  If there is none, the one before is kept.
+async function start(checkpoint, files) {
   training = false;
   ++run;
-  say();
+  const before = by_id("progress").textContent, steps = Number(by_id("steps").value);
   by_id("progress").textContent = "The engine begins …";
-  const answer = await trainer.ask(settings());
-  losses = [];
-  total = say(answer.error) ? 0 : settings().steps;
-  by_id("progress").textContent = answer.error ? "" : `${answer.characters} different characters, ${answer.parameters.toLocaleString("en")} parameters`;
-  draw_curve();
-  buttons();
-  return total > 0;
+  const answer = await trainer.ask({ do: "start", text: by_id("text").value, seed: Number(by_id("seed").value), steps, ...checkpoint }, files);
+  if (!say(answer.error)) [losses, step, total] = [[], answer.step, Math.max(steps, answer.step)];
+  by_id("progress").textContent = answer.error ? before : checkpoint ? `after ${step} steps of the checkpoint` : `${answer.characters} different characters, ${answer.parameters.toLocaleString("en")} parameters`;
+  refresh();
+  return !answer.error;
 }
 async function train() {
   if (training) return;
   training = true;
-  buttons();
-  const first = losses.length, mine = ++run;
-  began = performance.now();
+  refresh();
+  const first = losses.length, mine = ++run, began = performance.now();
   while (training && mine === run) {
     const answer = await trainer.ask({ do: "step" });
     if (mine !== run) return;
-    if (say(answer.error)) { training = false; total = 0; break; }
+    if (say(answer.error)) { training = false; break; }
     losses.push([answer.step, answer.loss]);
+    step = answer.step + 1;
     const made = losses.length - first, speed = (1000 * made) / (performance.now() - began);
-    by_id("progress").textContent = `step ${answer.step + 1} of ${total}, loss ${number(answer.loss)}, ${speed.toFixed(1)} steps a second`;
+    by_id("progress").textContent = `step ${step} of ${total}, loss ${number(answer.loss)}, ${speed.toFixed(1)} steps a second`;
     if (made % 5 === 0 || made === 1) draw_curve();
     if (made % 50 === 0) { await sample(120); await attend(); }
-    if (answer.step + 1 >= total) training = false;
+    if (step >= total) training = false;
   }
-  draw_curve();
-  buttons();
+  refresh();
 }
 async function sample(length) {
   const answer = await trainer.ask({ do: "sample", prompt: by_id("prompt").value, length });
@@ -78,14 +78,11 @@ on("download", "click", async () => {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 });
-on("upload", "change", async (event) => {
-  const file = event.target.files[0];
-  if (!file || !(await start())) return;
-  const answer = await trainer.ask({ do: "resume", path: "/tmp/checkpoint.safetensors" }, { put: new Uint8Array(await file.arrayBuffer()) });
-  if (say(answer.error)) return;
-  by_id("progress").textContent = `after ${answer.step} steps of the checkpoint`;
-  losses = [];
-  total = Math.max(total, answer.step);
-  buttons();
-  by_id("pause").disabled = answer.step >= total;
+on("upload", "change", async ({ target }) => {
+  const [file] = target.files;
+  if (!file) return;
+  target.value = "";  // the same file may be chosen again
+  if (file.size > 2 ** 26) return say(`${file.name} has ${file.size} bytes, more than any checkpoint of this page`);
+  const read = await file.arrayBuffer().catch((error) => say(`${file.name} cannot be read: ${error.message}`));
+  if (read instanceof ArrayBuffer) await start({ path: "/tmp/checkpoint.safetensors" }, { put: new Uint8Array(read) });
 });
