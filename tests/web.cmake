@@ -6,7 +6,6 @@ set(not_under_node
   "[threads]"
   [["a large block that one thread frees is there for another"]]
   [["a thread that frees another's blocks does not accumulate them"]]
-  [["a thread keeps 64 MiB of small blocks and no more"]]
   [["BLAS is called by several threads at a time"]]
   [["a formula that captures no Tensor of its inputs is not refused"]]
   [["a graph built on two threads"]]
@@ -18,8 +17,7 @@ set(not_under_node
   [["a step that fails for want of memory has changed nothing"]]
   [["clipping that fails for want of memory has changed nothing"]]
   [["faults: a training step that fails for want of memory has changed no parameter"]]
-  # It forks.
-  [["a batch is cut in spite of dropout*"]]
+  [["a batch is cut in spite of dropout*"]]  # It forks.
   # They make pipes, of which that system has none.
   [["safetensors: links*"]]
   [["safetensors: a path that is not a file"]]

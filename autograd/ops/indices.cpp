@@ -347,7 +347,7 @@ Indices one_hot(const Indices& x, Dim num_classes) {
   if (num_classes == -1) {
     check<ValueError>(x.numel() > 0, "one_hot: x {} has no elements to infer num_classes from",
                       to_string(x.shape()));
-    num_classes = std::clamp<std::int64_t>(max(x).item(), 0, std::int64_t{1} << 60) + 1;
+    num_classes = std::clamp<std::int64_t>(max(x).item(), 0, PTRDIFF_MAX / 8) + 1;
   }
   check<ValueError>(num_classes > 0, "one_hot: num_classes is {}", num_classes);
   detail::check_range("one_hot", x, to_size(num_classes));

@@ -340,7 +340,7 @@ TEST_CASE("an unsigned integer beyond int64 is refused, and not negative", "[ten
   const Tensor x = ones({2, 3});
   CHECK_THROWS_WITH(reshape(x, {~std::uint64_t{0}}), ContainsSubstring("18446744073709551615"));
   CHECK_THROWS_AS(reshape(x, ~std::uint64_t{0}), ShapeError);
-  CHECK_THROWS_AS(sum(x, {~std::size_t{0}}), ShapeError);
+  CHECK_THROWS_AS(sum(x, {~std::uint64_t{0}}), ShapeError);
   CHECK_THROWS_AS(zeros({beyond, 0}), ShapeError);
   enum Unsigned : std::uint64_t { last = ~std::uint64_t{0} };
   enum Signed : std::int64_t { inferred = -1 };

@@ -235,7 +235,7 @@ TEST_CASE("safetensors: a tensor that is described wrongly") {
   refused(R"({"dtype":"F32","shape":[1],"data_offsets":[4,0]})", {"'w'", "end before they begin"});
   refused(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})", {"'w'", "beyond the file", "4"});
   refused(R"({"dtype":"F32","shape":[1],"data_offsets":[0,18446744073709551615]})",
-          {"'w'", "beyond the file"});
+          {"'w'", sizeof(std::size_t) > 4 ? "beyond the file" : "2^32 - 1"});
   refused(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})",
           {"'w'", "(2,) of F32 has 8 bytes", "[0, 4) hold 4"});
   refused(R"({"dtype":"F64","shape":[],"data_offsets":[0,4]})", {"'w'", "() of F64 has 8 bytes"});
@@ -246,7 +246,7 @@ TEST_CASE("safetensors: a shape whose product overflows") {
   const auto refused = [](const std::string& shape) {
     check_refused(file_of(R"({"w":{"dtype":"F32","shape":)" + shape + R"(,"data_offsets":[0,4]}})",
                           std::string(4, '\0')),
-                  {"'w'", "overflows"});
+                  {"'w'", sizeof(std::size_t) > 4 ? "overflows" : "2^32 - 1"});
   };
   refused("[4294967296,4294967296]");  // 2^64: the product would be 0
   refused("[4611686018427387905]");    // times 4 bytes: 2^64 + 4

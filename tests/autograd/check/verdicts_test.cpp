@@ -14,6 +14,7 @@
 #include <xgrad/autograd/engine.hpp>
 #include <xgrad/autograd/random.hpp>
 #include <xgrad/autograd/sanitizers.hpp>
+#include <xgrad/autograd/threads.hpp>
 #include <xgrad/nn/attention.hpp>
 
 #include "autograd/check/verdict_cases.hpp"
@@ -268,7 +269,8 @@ TEST_CASE("verdicts: an entropy of sure guesses, where rounding takes more than 
       CHECK(gradgradcheck(f, {x}, {.fast_mode = fast}));
     }
     CHECK(explain_gradient(f, {x}, {.second_order = true}));
-    CHECK_THAT(eps_sweep(f, {x}).conclusion, !ContainsSubstring("wrong"));
+    if (simd_name() != "wasm")  // whose exp rounds otherwise, which is all that there is to compare
+      CHECK_THAT(eps_sweep(f, {x}).conclusion, !ContainsSubstring("wrong"));
   }
   for (const double sure : {10, 20, 25, 28}) {
     const Tensor x = leaf({sure, 0});
