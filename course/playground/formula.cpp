@@ -129,7 +129,7 @@ class Reader {
         at_ = begin, y = sums();
     } while (take(';'));
     if (at_ < text_.size())
-      wrong(fmt::format("`{}` is unexpected", character()));
+      wrong(fmt::format("`{}` is unexpected{}", character(), hint()));
     check<ValueError>(y.defined(), "the formula is empty");
     return y;
   }
@@ -160,6 +160,13 @@ class Reader {
     while ((at(end) & 0xC0) == 0x80)
       ++end;
     return text_.substr(at_, end - at_);
+  }
+  // For those who write another language.
+  const char* hint() const {
+    const char c = at(at_);
+    if (c == '^' || (c == '*' && at(at_ - 1) == '*'))
+      return ": a power is pow(x, 2)";
+    return is_part(c) || c == '(' ? ": write * between two values" : "";
   }
   std::string word() {
     std::string name;
@@ -234,12 +241,15 @@ class Reader {
       return made(scalar(number(), DType::float64));
     const std::string name = word();
     if (name.empty())
-      wrong(c == '\0' || c == ';' ? "it ends where a value is missing"
-                                  : fmt::format("`{}` where a value is missing", character()));
+      wrong(c == '\0' || c == ';'
+                ? "it ends where a value is missing"
+                : fmt::format("`{}` where a value is missing{}", character(), hint()));
     if (take('('))
       return call(name);
     if (const auto known = names_.find(name); known != names_.end())
       return known->second;
+    if (at(at_) == '.' && at(at_ + 1) != 'T')
+      wrong("a call has no module before it: write relu(x)");
     throw UnknownName(fmt::format("`{}` has no value: it is neither a leaf nor named above", name),
                       name);
   }
@@ -249,6 +259,7 @@ class Reader {
       std::string all;
       for (const auto& [known, f] : functions())
         all += (all.empty() ? "" : ", ") + known;
+      at_ = text_.rfind(name, at_);
       wrong(fmt::format("there is no `{}`; there are {}", name, all));
     }
     Arguments arguments;
