@@ -13,7 +13,7 @@ set(not_under_node
   [["the mode belongs to its thread"]]
   [["two threads cut batches over the same leaves at once"]]
   [["runs within runs*"]]
-  [["random graphs: threads"]]
+  [["random graphs: threads"]] [["docs/pytorch_ops.md - Random numbers"]]
   [["a step that fails for want of memory has changed nothing"]]
   [["clipping that fails for want of memory has changed nothing"]]
   [["faults: a training step that fails for want of memory has changed no parameter"]]
