@@ -13,7 +13,8 @@ void Dim::too_large(std::uint64_t v) { fail<ShapeError>("a size or dimension is 
 constexpr Size most = Size{1} << (8 * sizeof(std::size_t) - 4);
 
 std::size_t to_size(Dim size) {
-  check<ShapeError>(std::in_range<std::size_t>(size.value), "a size is {}", size.value);
+  check<ShapeError>(std::in_range<std::size_t>(size.value), "a size is {}{}", size.value,
+                    size.value < 0 ? "" : ": it has too many elements");
   return static_cast<std::size_t>(size.value);
 }
 
@@ -32,7 +33,6 @@ Shape::iterator Shape::erase(const_iterator at) {
 }
 
 Dims::Dims(std::initializer_list<Dim> list) : std::vector<std::int64_t>(list.begin(), list.end()) {}
-
 Dims::Dims(const Shape& shape) : std::vector<std::int64_t>(shape.begin(), shape.end()) {}
 
 void Shape::out_of_range(std::int64_t d) const {

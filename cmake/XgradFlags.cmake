@@ -12,7 +12,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
 endif()
 # Static libraries go into a user's shared library or Python module, too.  The tests and examples share the library's precompiled headers, so
 # all get the flag; the second one keeps functions inlined as without it.
-if(EMSCRIPTEN)  # sizes of arrays, which are signed, fit into a size_t; Clang 16 counts captures of structured bindings as shadowing
+if(EMSCRIPTEN)  # a signed size of an array fits into its size_t; Clang 16 and newer take a captured structured binding for a shadow
   target_compile_options(xgrad_flags INTERFACE -Wno-shorten-64-to-32 -Wno-shadow)
 else()
   target_compile_options(xgrad_flags INTERFACE -fPIC $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)

@@ -161,7 +161,7 @@ class Reader {
       ++end;
     return text_.substr(at_, end - at_);
   }
-  // For those who write another language.
+  // A hint names what stands here for an operator of Python, or for none.
   const char* hint() const {
     const char c = at(at_);
     if (c == '^' || (c == '*' && at(at_ - 1) == '*'))

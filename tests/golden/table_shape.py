@@ -151,7 +151,7 @@ op("repeat_interleave", "torch.repeat_interleave(x, {times})", "repeat_interleav
    S("a list for size 1", randn(1, 2), ids([3]), times="i, 0"), S("0-d repeats", randn(2), one_id(3), times="i, 0"),
    S("flattened, a list", randn(2, 2), ids([1, 0, 2, 0]), times="i"), S("large", randn(60, 50), times="7, 0", large=True))
 bad("repeat_interleave(zeros({2, 3}), 2, 2)", "ValueError", "out of range")
-bad("repeat_interleave(ones({3}), INT64_MAX)", "ShapeError", "9223372036854775807")
+bad("repeat_interleave(ones({3}), INT64_MAX)", "ShapeError", "has too many elements")
 bad("one_hot(Indices{INT64_MAX})", "ValueError", "one_hot")
 for n in "INT64_MAX", "INT64_MIN", "INT64_MIN + 1":
     bad(f"diag(ones({{3}}), {n})", "ShapeError", "diag")
