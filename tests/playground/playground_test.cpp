@@ -160,15 +160,15 @@ TEST_CASE("the playground answers hostile formulas with a sentence") {
   says("sum(x, 0.5)", "one whole number");
   says("sum(x, 1e300)", "one whole number");
   says("torch.relu(x)", "a call has no module before it");
+  says("x.U", "`.T`");
   says("x.T", "mT: x () has no last two dimensions");
   says("[1, 2] + [1, 2, 3]", "(2,)");
   says("[[1, 2]] @ [[1, 2]]", "matmul");
   says("cross_entropy([[1, 2]], [7])", "7");
   says("2 * 3", "requires a gradient");
   says(std::string(5000, 'x'), "at most 4000 bytes");
-  says(std::string(100, '(') + "x", "nested more than 32 deep");
-  says(std::string(100, '[') + "1", "nested more than 32 deep");
-  says(std::string(100, '-') + "x", "nested more than 32 deep");
+  for (const char opening : {'(', '[', '-'})
+    says(std::string(100, opening) + "1", "nested more than 32 deep");
   says(
       [] {
         std::string deep = "x";
