@@ -37,8 +37,6 @@ std::string numbers(const std::vector<std::optional<std::size_t>>& made_by) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-using Clock = std::chrono::steady_clock;
-
 }  // namespace
 
 Trace::Trace(OnBackward on_backward) : on_backward_(std::move(on_backward)) {
@@ -118,7 +116,8 @@ static double profile_begin = 0;  // microseconds
 static thread_local constinit detail::Timed* innermost = nullptr;
 
 static double microseconds() {
-  return std::chrono::duration<double, std::micro>(Clock::now().time_since_epoch()).count();
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::micro>(now).count();
 }
 
 static std::size_t thread_number() {

@@ -225,18 +225,22 @@ static void dot_rows(std::size_t padded, const float* x, const std::uint16_t* w,
     y[r] = add_lanes<float>(sums[r]) + (bias == nullptr ? 0.F : bias[r]);
 }
 
+static std::uint16_t rounded(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  // A NaN whose fraction has set bits in the lower half alone would become an infinity.
+  const std::uint32_t nan = bits >> 16 | ((bits & 0x7F0000) == 0 ? 0x40U : 0U);
+  return static_cast<std::uint16_t>(
+      (bits & 0x7FFFFFFF) > 0x7F800000 ? nan : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
 bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
-  constexpr std::uint32_t infinity = 0x7F800000;
-  std::uint32_t too_large = 0;
+  bool too_large = false;
   for (std::size_t i = 0; i < n; ++i) {
-    const auto bits = std::bit_cast<std::uint32_t>(x[i]), magnitude = bits & 0x7FFFFFFF;
-    const std::uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-    // A NaN whose fraction has set bits in the lower half alone would become an infinity.
-    const std::uint32_t nan = bits >> 16 | ((bits & 0x7F0000) == 0 ? 0x40U : 0U);
-    y[i] = static_cast<std::uint16_t>(magnitude > infinity ? nan : rounded);
-    too_large |= static_cast<std::uint32_t>(magnitude < infinity && (rounded & 0x7FFF) == 0x7F80);
+    y[i] = rounded(x[i]);
+    too_large |=
+        std::abs(x[i]) < std::numeric_limits<float>::infinity() && (y[i] & 0x7FFF) == 0x7F80;
   }
-  return too_large == 0;
+  return !too_large;
 }
 
 void round_to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
@@ -246,15 +250,9 @@ void round_to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
 }
 
 void rounded_to_bfloat16(std::size_t n, float scale, const float* x, float* y) {
-  constexpr std::size_t piece = 512;
-  parallel_for(n, 32 * piece, [&](std::size_t begin, std::size_t end) {
-    std::array<std::uint16_t, piece> upper;
-    for (std::size_t i = begin; i < end; i += piece) {
-      const std::size_t some = std::min(piece, end - i);
-      std::transform(x + i, x + i + some, y + i, [scale](float v) { return v * scale; });
-      to_bfloat16(some, y + i, upper.data());
-      std::transform(upper.data(), upper.data() + some, y + i, from_bfloat16);
-    }
+  parallel_for(n, 16'384, [&](std::size_t begin, std::size_t end) {
+    std::transform(x + begin, x + end, y + begin,
+                   [scale](float v) { return from_bfloat16(rounded(v * scale)); });
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 #include <mutex>
 #include <string_view>
 #include "parallel.hpp"
@@ -49,7 +50,7 @@ F* find_in_blas(const char* name) {
 // Keeps the loaded BLAS from using its own threads, which would compete with ours.  Runs when the
 // program starts: after a fork, OpenBLAS would start threads again, and end the process if it
 // cannot.
-[[maybe_unused]] const bool one_blas_thread = [] {
+[[maybe_unused]] const bool prepared = [] {
   for (const char* const name :
        {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})
     if (auto* const set_num_threads = find_in_blas<void(int)>(name))
@@ -57,6 +58,7 @@ F* find_in_blas(const char* name) {
   // OpenBLAS started threads when it was loaded.
   if (auto* const shut_down = find_in_blas<int()>("blas_thread_shutdown_"))
     shut_down();
+  mend_core_type();
   return true;
 }();
 
@@ -176,6 +178,21 @@ XGRAD_INSTANTIATE(gemm_parallel, double, double)
 #undef XGRAD_INSTANTIATE
 
 }  // namespace xgrad::kernels
+
+void xgrad::kernels::mend_core_type() {
+#if defined(__x86_64__)
+  auto* const quit = find_in_blas<void()>("gotoblas_dynamic_quit");
+  auto* const init = find_in_blas<void()>("gotoblas_dynamic_init");
+  constexpr const char* type = "OPENBLAS_CORETYPE";
+  if (quit == nullptr || init == nullptr || !blas_name().starts_with("OpenBLAS Prescott") ||
+      std::getenv(type) != nullptr || !__builtin_cpu_supports("avx2"))
+    return;
+  setenv(type, __builtin_cpu_supports("avx512vl") ? "SkylakeX" : "Haswell", 1);
+  quit();
+  init();
+  unsetenv(type);
+#endif
+}
 
 std::string xgrad::simd_name() { return std::string(simd::Arch::name()); }
 

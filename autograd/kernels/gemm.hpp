@@ -31,6 +31,10 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
                    T alpha, const E* a, std::size_t lda, const E* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc, const T* bias = nullptr);
 
+/// Gives OpenBLAS kernels for AVX2 or AVX-512 where it took the processor for a Pentium 4 (before
+/// 0.3.25: Raptor Lake, Emerald Rapids), unless OPENBLAS_CORETYPE is set.  Not while it multiplies.
+void mend_core_type();
+
 // ---- matrices in bfloat16, the upper half of a float32: 2 bytes an element ----
 
 inline float from_bfloat16(std::uint16_t upper) {

@@ -17,30 +17,23 @@ namespace xgrad {
 
 using detail::broadcast;
 
-template <class F>
-static Mask compare(const char* op, const Tensor& a, const Tensor& b, const F& f) {
-  return detail::compute(op, std::array{a, b}, [&]<class T>() {
-    return broadcast(op, a.shape(), a.data<T>(), b.shape(), b.data<T>(), f);
+// f(a, b), or f(a, a).
+template <std::size_t N, class F>
+static Mask compare(const char* op, const std::array<Tensor, N>& x, const F& f) {
+  return detail::compute(op, x, [&, &a = x.front(), &b = x.back()]<class T>() {
+    return broadcast(op, a.shape(), a.template data<T>(), b.shape(), b.template data<T>(), f);
   });
 }
 
-// The number is rounded to x's dtype, as in PyTorch: 0.1 equals a float32 0.1.
-template <class F>
-static Mask compare(const char* op, const Tensor& x, double number, const F& f) {
-  return detail::compute(op, std::array{x}, [&]<class T>() {
-    const T one = static_cast<T>(number);
-    return broadcast(op, x.shape(), x.data<T>(), {}, &one, f);
-  });
-}
-
-#define XGRAD_COMPARISON(op, F)                                                                \
-  Mask operator op(const Tensor& a, const Tensor& b) {                                         \
-    return compare("operator" #op, a, b, F<>());                                               \
-  }                                                                                            \
-  Mask operator op(const Tensor& a, double b) { return compare("operator" #op, a, b, F<>()); } \
-  Mask operator op(const IndexOperand& a, const IndexOperand& b) {                             \
-    return broadcast("operator" #op, a.value.shape(), a.value.data(), b.value.shape(),         \
-                     b.value.data(), F<>());                                                   \
+// A number is rounded to the tensor's dtype, as in PyTorch: 0.1 equals a float32 0.1.
+#define XGRAD_COMPARISON(op, F)                                                        \
+  Mask operator op(const Tensor& a, const Tensor& b) {                                 \
+    return compare("operator" #op, std::array{a, b}, F<>());                           \
+  }                                                                                    \
+  Mask operator op(const Tensor& a, double b) { return a op detail::number(b, a); }    \
+  Mask operator op(const IndexOperand& a, const IndexOperand& b) {                     \
+    return broadcast("operator" #op, a.value.shape(), a.value.data(), b.value.shape(), \
+                     b.value.data(), F<>());                                           \
   }
 XGRAD_COMPARISON(==, std::equal_to)
 XGRAD_COMPARISON(!=, std::not_equal_to)
@@ -59,21 +52,20 @@ Mask operator|(const Mask& a, const Mask& b) {
   return broadcast("operator|", a.shape(), a.data(), b.shape(), b.data(), std::logical_or<>());
 }
 Mask operator~(const Mask& a) {
-  auto out = empty_array<bool>(a.shape());
-  std::transform(a.data(), a.data() + out.size(), out.data(), std::logical_not<>());
-  return out;
+  const auto negation = [](bool v, bool) { return !v; };
+  return broadcast("operator~", a.shape(), a.data(), a.shape(), a.data(), negation);
 }
 
 // ---- values ----
 
 Mask isfinite(const Tensor& x) {
-  return compare("isfinite", x, 0, [](auto v, auto) -> bool { return std::isfinite(v); });
+  return compare("isfinite", std::array{x}, [](auto v, auto) -> bool { return std::isfinite(v); });
 }
 Mask isinf(const Tensor& x) {
-  return compare("isinf", x, 0, [](auto v, auto) { return std::isinf(v); });
+  return compare("isinf", std::array{x}, [](auto v, auto) { return std::isinf(v); });
 }
 Mask isnan(const Tensor& x) {
-  return compare("isnan", x, 0, [](auto v, auto) { return std::isnan(v); });
+  return compare("isnan", std::array{x}, [](auto v, auto) { return std::isnan(v); });
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {

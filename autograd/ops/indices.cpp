@@ -269,12 +269,7 @@ DiscreteTensor<T> masked_select(const DiscreteTensor<T>& x, const Mask& mask) {
 
 // ---- arithmetic ----
 
-IndexOperand::IndexOperand(Dim i, int)
-    : value([&i] {
-        auto one = empty_array<std::int64_t>(Shape{});
-        *one.data() = i.value;
-        return one;
-      }()) {}
+IndexOperand::IndexOperand(Dim i, int) : value(reshape(Indices{i.value}, {})) {}
 
 template <class F>
 static Indices divide(const char* op, const IndexOperand& a, const IndexOperand& b, const F& f) {
@@ -299,21 +294,16 @@ static std::int64_t quotient_of(std::int64_t a, std::int64_t b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 
-Indices operator+(const IndexOperand& a, const IndexOperand& b) {
-  return elementwise_indices("operator+", a, b, [](std::int64_t x, std::int64_t y) {
-    return signed_of(unsigned_of(x) + unsigned_of(y));
-  });
-}
-Indices operator-(const IndexOperand& a, const IndexOperand& b) {
-  return elementwise_indices("operator-", a, b, [](std::int64_t x, std::int64_t y) {
-    return signed_of(unsigned_of(x) - unsigned_of(y));
-  });
-}
-Indices operator*(const IndexOperand& a, const IndexOperand& b) {
-  return elementwise_indices("operator*", a, b, [](std::int64_t x, std::int64_t y) {
-    return signed_of(unsigned_of(x) * unsigned_of(y));
-  });
-}
+#define XGRAD_WRAPPING(op)                                                                \
+  Indices operator op(const IndexOperand& a, const IndexOperand& b) {                     \
+    return elementwise_indices("operator" #op, a, b, [](std::int64_t x, std::int64_t y) { \
+      return signed_of(unsigned_of(x) op unsigned_of(y));                                 \
+    });                                                                                   \
+  }
+XGRAD_WRAPPING(+)
+XGRAD_WRAPPING(-)
+XGRAD_WRAPPING(*)
+#undef XGRAD_WRAPPING
 Indices operator/(const IndexOperand& a, const IndexOperand& b) {
   return divide("operator/", a, b, quotient_of);
 }

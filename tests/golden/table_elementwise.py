@@ -314,7 +314,7 @@ for name, sign in ("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", 
     bad(f"zeros({{2}}) {sign} zeros({{2}}, DType::float64)", "DTypeError", f"{operator} operands are float32 and float64")
     bad(f"ones(2) {sign} Tensor()", "ValueError", f"{operator} operand 2 of 2 is undefined")
     bad(f"Tensor() {sign} ones(2)", "ValueError", f"{operator} operand 1 of 2 is undefined")
-    bad(f"Tensor() {sign} 2.0", "ValueError", f"{operator} operand 1 of 1 is undefined")
+    bad(f"Tensor() {sign} 2.0", "ValueError", f"{operator} operand 1 of 2 is undefined")
 for name in "isfinite", "isinf", "isnan":
     op(name, f"torch.{name}(x)", f"{name}(x)", S("1-d", values([1, inf, -inf, nan, 0])))
     bad(f"{name}(Tensor())", "ValueError", f"{name}: operand 1 of 1 is undefined")

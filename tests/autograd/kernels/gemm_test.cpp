@@ -337,6 +337,20 @@ TEST_CASE("BLAS is called by several threads at a time", "[gemm]") {
   CHECK(wrong == 0);
 }
 
+// OPENBLAS_CORETYPE is Prescott, as where OpenBLAS does not know the processor (ctest
+// blas_core_type).
+TEST_CASE("BLAS gets kernels for the processor", "[.core-type]") {
+  kernels::mend_core_type();
+  CHECK(blas_name().starts_with("OpenBLAS Prescott"));  // the user's choice
+  const Tensor a = randn({70, 70}), before = matmul(a, a);
+  unsetenv("OPENBLAS_CORETYPE");
+  kernels::mend_core_type();
+  const bool older = simd_name() != "fma3+avx2" && !simd_name().starts_with("avx512");
+  CHECK(blas_name().starts_with("OpenBLAS Prescott") == older);
+  CHECK(std::getenv("OPENBLAS_CORETYPE") == nullptr);
+  CHECK(allclose(matmul(a, a), before, 1e-5, 1e-5));
+}
+
 #if defined(__linux__)
 // BLAS's own threads would compete with ours: with two of each, a step takes five times as long.
 TEST_CASE("BLAS has no threads of its own", "[gemm]") {

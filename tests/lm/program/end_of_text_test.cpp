@@ -15,11 +15,6 @@
 
 namespace {
 
-namespace fs = std::filesystem;
-namespace io = xgrad::io;
-namespace lm = xgrad::lm;
-namespace nn = xgrad::nn;
-
 /// `base`: a Llama whose tokenizer begins a text with <|begin|>, and whose greedy text ends.
 struct EndingFolder : TinyFolder {
   static constexpr std::int64_t begin = 280, end = 281;

@@ -8,8 +8,6 @@
 
 #include "lm/program/run.hpp"
 
-namespace fs = std::filesystem;
-
 TEST_CASE("xgrad: --resume begins no unrequested run", "[resume]") {
   const TinyFolder folder;
   const auto nothing = [&](const std::vector<std::string>& fragments) {

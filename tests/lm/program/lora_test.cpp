@@ -12,10 +12,6 @@
 
 namespace {
 
-namespace fs = std::filesystem;
-namespace io = xgrad::io;
-namespace lm = xgrad::lm;
-
 /// A run to be adapted, and a pretrained model.
 struct BaseFolder : TrainedFolder {
   BaseFolder() {

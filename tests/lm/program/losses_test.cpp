@@ -14,8 +14,6 @@
 
 namespace {
 
-namespace lm = xgrad::lm;
-
 xgrad::lm::GPT plain_model(xgrad::Size characters) {
   return xgrad::lm::GPT({.block_size = 8,
                          .vocab_size = characters,

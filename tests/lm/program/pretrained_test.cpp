@@ -15,11 +15,6 @@
 
 namespace {
 
-namespace fs = std::filesystem;
-namespace io = xgrad::io;
-namespace lm = xgrad::lm;
-namespace nn = xgrad::nn;
-
 /// A text, and a model in `llama` with its tokenizer and unused ids.
 struct PretrainedFolder : TinyFolder {
   xgrad::lm::BytePairs tokens = xgrad::lm::BytePairs::learn(tiny_text(), 280);

@@ -4,8 +4,6 @@
 
 #include "lm/program/run.hpp"
 
-namespace fs = std::filesystem;
-
 TEST_CASE("xgrad: a run leaves its report", "[report]") {
   const TinyFolder folder;
   run_well(folder, tiny_train("--out run"));

@@ -7,8 +7,6 @@
 #include "helpers/tensors.hpp"
 #include "lm/program/run.hpp"
 
-namespace fs = std::filesystem;
-
 TEST_CASE("xgrad: the run that --resume continues", "[resume]") {
   const TinyFolder folder;
   const auto tiny = [&](const Arguments& more) { return tiny_train(more); };

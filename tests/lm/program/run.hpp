@@ -27,6 +27,11 @@
 #include "helpers/paths.hpp"
 #include "helpers/temporary_folder.hpp"
 
+namespace fs = std::filesystem;
+namespace io = xgrad::io;
+namespace lm = xgrad::lm;
+namespace nn = xgrad::nn;
+
 /// The characters of a checkpoint's model.
 inline xgrad::lm::Characters characters_in(const xgrad::io::Checkpoint& checkpoint) {
   return xgrad::lm::Characters::from_list(

@@ -148,7 +148,6 @@ TEST_CASE("xgrad: sampling ends at --stop", "[sample]") {
 
 TEST_CASE("xgrad: --stop is a text, with its blanks and across tokens", "[sample]") {
   const TemporaryFolder folder;
-  namespace lm = xgrad::lm;
   for (const auto spaces :
        {lm::CharacterTokens::Spaces::first, lm::CharacterTokens::Spaces::prepended}) {
     lm::BytePairs::Parts parts;

@@ -9,8 +9,6 @@
 
 #include "lm/program/run.hpp"
 
-namespace fs = std::filesystem;
-
 TEST_CASE("xgrad: when a run is saved changes nothing", "[saves]") {
   const TinyFolder folder;
   run_well(folder, tiny_train("--out run --save-interval 8"));

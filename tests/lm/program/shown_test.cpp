@@ -16,8 +16,6 @@
 
 namespace {
 
-namespace fs = std::filesystem;
-
 std::vector<Json> samples_of(const std::string& folder) {
   std::vector<Json> rows;
   for (const std::string& line : lines_of(read_bytes(folder + "/samples.jsonl")))

@@ -7,8 +7,6 @@
 
 namespace {
 
-namespace fs = std::filesystem;
-
 std::string other_text() {
   std::string text;
   for (int i = 0; i < 30; ++i)
