@@ -281,15 +281,18 @@ struct SwiGLU {
 template <class Options, Tensor (*op)(const Tensor&, const Tensor&, Options),
           Tensor (*op_of_indices)(const Tensor&, const Indices&, Options) = nullptr>
 struct Loss {
+  template <auto f, class F = decltype(f)>  // GCC's -fsanitize=undefined refuses f != nullptr
+  static constexpr bool given =
+      !std::is_same_v<std::integral_constant<F, f>, std::integral_constant<F, nullptr>>;
   std::remove_cvref_t<Options> options = {};
 
   Tensor operator()(const Tensor& x, const Tensor& target) const
-    requires(op != nullptr)
+    requires(given<op>)
   {
     return op(x, target, options);
   }
   Tensor operator()(const Tensor& x, const Indices& target) const
-    requires(op_of_indices != nullptr)
+    requires(given<op_of_indices>)
   {
     return op_of_indices(x, target, options);
   }

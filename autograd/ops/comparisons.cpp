@@ -58,15 +58,14 @@ Mask operator~(const Mask& a) {
 
 // ---- values ----
 
-Mask isfinite(const Tensor& x) {
-  return compare("isfinite", std::array{x}, [](auto v, auto) -> bool { return std::isfinite(v); });
-}
-Mask isinf(const Tensor& x) {
-  return compare("isinf", std::array{x}, [](auto v, auto) { return std::isinf(v); });
-}
-Mask isnan(const Tensor& x) {
-  return compare("isnan", std::array{x}, [](auto v, auto) { return std::isnan(v); });
-}
+#define XGRAD_TEST(name)                                                                     \
+  Mask name(const Tensor& x) {                                                               \
+    return compare(#name, std::array{x}, [](auto v, auto) -> bool { return std::name(v); }); \
+  }
+XGRAD_TEST(isfinite)
+XGRAD_TEST(isinf)
+XGRAD_TEST(isnan)
+#undef XGRAD_TEST
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
   detail::check_operands("allclose", std::array{a, b});

@@ -228,8 +228,6 @@ Indices to_indices(const DiscreteTensor<T>& x) {
 
 // ---- by masks ----
 
-static Indices places_of(const Mask& mask) { return nonzero(flatten(mask)).flatten(); }
-
 template <class X>
 static X expanded_to(const Shape& shape, const X& x) {
   return x.shape() == shape ? x : expand(x, shape);
@@ -251,7 +249,7 @@ X detail::rows_where(const X& x, const Mask& mask) {
   Shape rows{mask.numel()};
   for (std::size_t d = first.size(); d < sizes.size(); ++d)
     rows.push_back(static_cast<std::size_t>(sizes[d]));
-  return index_select(reshape(x, rows), 0, places_of(mask));
+  return index_select(reshape(x, rows), 0, nonzero(flatten(mask)).flatten());
 }
 template Tensor detail::rows_where(const Tensor&, const Mask&);
 template Indices detail::rows_where(const Indices&, const Mask&);
