@@ -225,7 +225,7 @@ static void dot_rows(std::size_t padded, const float* x, const std::uint16_t* w,
     y[r] = add_lanes<float>(sums[r]) + (bias == nullptr ? 0.F : bias[r]);
 }
 
-static std::uint16_t rounded(float x) {
+static std::uint16_t nearest(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   // A NaN whose fraction has set bits in the lower half alone would become an infinity.
   const std::uint32_t nan = bits >> 16 | ((bits & 0x7F0000) == 0 ? 0x40U : 0U);
@@ -234,13 +234,13 @@ static std::uint16_t rounded(float x) {
 }
 
 bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
-  bool too_large = false;
+  std::uint32_t too_large = 0;  // whether one from half a place above the largest is finite
   for (std::size_t i = 0; i < n; ++i) {
-    y[i] = rounded(x[i]);
-    too_large |=
-        std::abs(x[i]) < std::numeric_limits<float>::infinity() && (y[i] & 0x7FFF) == 0x7F80;
+    y[i] = nearest(x[i]);
+    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFF;
+    too_large |= static_cast<std::uint32_t>(magnitude >= 0x7F7F8000 && magnitude < 0x7F800000);
   }
-  return !too_large;
+  return too_large == 0;
 }
 
 void round_to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
@@ -252,7 +252,7 @@ void round_to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
 void rounded_to_bfloat16(std::size_t n, float scale, const float* x, float* y) {
   parallel_for(n, 16'384, [&](std::size_t begin, std::size_t end) {
     std::transform(x + begin, x + end, y + begin,
-                   [scale](float v) { return from_bfloat16(rounded(v * scale)); });
+                   [scale](float v) { return from_bfloat16(nearest(v * scale)); });
   });
 }
 

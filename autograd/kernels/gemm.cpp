@@ -47,9 +47,9 @@ F* find_in_blas(const char* name) {
   return reinterpret_cast<F*>(found);
 }
 
-// Keeps the loaded BLAS from using its own threads, which would compete with ours.  Runs when the
-// program starts: after a fork, OpenBLAS would start threads again, and end the process if it
-// cannot.
+// Keeps the loaded BLAS from using its own threads, which would compete with ours, and mends its
+// kernels.  Runs when the program starts: after a fork, OpenBLAS would start threads again, and end
+// the process if it cannot.
 [[maybe_unused]] const bool prepared = [] {
   for (const char* const name :
        {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})

@@ -31,8 +31,8 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
                    T alpha, const E* a, std::size_t lda, const E* b, std::size_t ldb, T beta, T* c,
                    std::size_t ldc, const T* bias = nullptr);
 
-/// Gives OpenBLAS kernels for AVX2 or AVX-512 where it took the processor for a Pentium 4 (before
-/// 0.3.25: Raptor Lake, Emerald Rapids), unless OPENBLAS_CORETYPE is set.  Not while it multiplies.
+/// Before 0.3.25 OpenBLAS takes Raptor Lake and Emerald Rapids for a Pentium 4: this gives it its
+/// kernels for AVX2 or AVX-512, unless OPENBLAS_CORETYPE is set.  No product may be running.
 void mend_core_type();
 
 // ---- matrices in bfloat16, the upper half of a float32: 2 bytes an element ----

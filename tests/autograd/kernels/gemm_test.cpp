@@ -337,8 +337,7 @@ TEST_CASE("BLAS is called by several threads at a time", "[gemm]") {
   CHECK(wrong == 0);
 }
 
-// OPENBLAS_CORETYPE is Prescott, as where OpenBLAS does not know the processor (ctest
-// blas_core_type).
+// OPENBLAS_CORETYPE is Prescott here (ctest blas_core_type): OpenBLAS starts as on a Pentium 4.
 TEST_CASE("BLAS gets kernels for the processor", "[.core-type]") {
   kernels::mend_core_type();
   CHECK(blas_name().starts_with("OpenBLAS Prescott"));  // the user's choice
