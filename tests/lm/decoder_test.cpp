@@ -260,8 +260,8 @@ TEST_CASE("decoder: documents in one sequence are each alone", "[gpt][decoder][d
     const Tensor weights = randn(logits.shape(), DType::float64);
     const auto together = grad({(logits * weights).sum()}, parameters),
                apart = grad({(expected * weights).sum()}, parameters);
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-      CHECK(allclose(together[i], apart[i], 0, 1e-12));
+    for (std::size_t i = 0; i < parameters.size(); ++i)  // rounding depends on the BLAS
+      CHECK(allclose(together[i], apart[i], 0, 1e-13 * (1 + amax(abs(apart[i]), {}).item())));
     CHECK(model.loss(idx, idx, first).item() ==
           Approx(cross_entropy(reshape(expected, {16, 7}), idx.flatten()).item()));
     // The first of a document alone differs from the first after another.
