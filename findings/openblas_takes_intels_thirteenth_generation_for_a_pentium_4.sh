@@ -4,8 +4,8 @@
 #
 # One would expect a processor with AVX2 to get OpenBLAS's kernels for AVX2, known by its number or not: for an unknown number, OpenBLAS asks
 # which instructions there are.
-# Before 0.3.25 an Intel processor whose number is beyond Alder Lake's (model 151) never comes so far: models 176 to 255, among them Raptor
-# Lake (183) and Emerald Rapids (207), are taken for a Pentium 4, family 15.  Products then use SSE3 alone, without a word.
+# Before 0.3.25 that holds for unknown Intel models below 176 alone.  Models 176 to 255, among them Raptor Lake (183) and Emerald Rapids (207),
+# are taken for a Pentium 4, family 15.  Products then use SSE3 alone, without a word.
 #
 # A user meets it on a desktop of 2023 with numpy below 2, or with Debian 12's libopenblas0 (0.3.21) or Ubuntu 22.04's (0.3.20), and whatever
 # multiplies by them.  On an Emerald Rapids a float32 product of 512 x 576 x 1536 took 33 to 42 ms on one thread, with

@@ -238,11 +238,6 @@ template void detail::Collector::layer(const std::string&, LayerNorm&);
 template void detail::Collector::layer(const std::string&, Sequential&);
 
 Sequential::Sequential(std::initializer_list<detail::AnyLayer> layers) : layers_(layers) {}
-Sequential::Sequential(const Sequential&) = default;
-Sequential::Sequential(Sequential&&) noexcept = default;
-Sequential& Sequential::operator=(const Sequential&) = default;
-Sequential& Sequential::operator=(Sequential&&) noexcept = default;
-Sequential::~Sequential() = default;
 
 void Sequential::push_back(detail::AnyLayer layer) { layers_.push_back(std::move(layer)); }
 Tensor Sequential::run(Tensor x, std::size_t from) const {

@@ -407,11 +407,6 @@ void merge_lora(const Members& members);
 class Sequential {
  public:
   Sequential(std::initializer_list<detail::AnyLayer> layers = {});
-  Sequential(const Sequential&);
-  Sequential(Sequential&&) noexcept;
-  Sequential& operator=(const Sequential&);
-  Sequential& operator=(Sequential&&) noexcept;
-  ~Sequential();
   template <class A, class B, class... More>
     requires(Layer<std::remove_cvref_t<A>> && Layer<std::remove_cvref_t<B>>)
   Sequential(A&&, B&&, More&&...) = delete;  // write Sequential{...}, with braces

@@ -96,9 +96,8 @@ DropoutReport check_dropout_mean(const std::function<Tensor()>& dropped, const T
 // - If an output does not depend on an input, the derivative is zero (PyTorch's strict=False).
 // - With create_graph the results can be differentiated again, by the inputs, by v, and by all else
 //   that the function uses; otherwise they are constants.
-// - v must have the shapes and dtypes of its counterparts, else ShapeError or DTypeError;
-//   ValueError
-//   for another number of Tensors.  Without v, a counterpart of one element gets 1.
+// - v must have the shapes and dtypes of its counterparts, else ShapeError or DTypeError; and as
+//   many Tensors, else ValueError.  Without v, a counterpart of one element gets 1.
 // - Errors of the function pass through.
 
 /// The outputs y = f(x) and vᵀJ, which has the shapes of the inputs: one backward run.

@@ -234,7 +234,7 @@ static std::uint16_t nearest(float x) {
 }
 
 bool to_bfloat16(std::size_t n, const float* x, std::uint16_t* y) {
-  std::uint32_t too_large = 0;  // whether one from half a place above the largest is finite
+  std::uint32_t too_large = 0;  // whether a finite element rounds to infinity
   for (std::size_t i = 0; i < n; ++i) {
     y[i] = nearest(x[i]);
     const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFF;

@@ -3,10 +3,15 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <string_view>
+#include <thread>
+#include "../fail.hpp"
+#include "../threads.hpp"
 #include "parallel.hpp"
 #include "simd.hpp"
 
@@ -18,45 +23,54 @@
 // (a separate block, so that the formatter does not sort it)
 #include <xflens/cxxblas/cxxblas.cxx>
 #endif
-// (as above)
-#include "../fail.hpp"
-#include "../threads.hpp"
 
-#if defined(__linux__)
-extern "C" {  // null with another BLAS
-[[gnu::weak]] void openblas_set_num_threads(int);
+extern "C" {  // of an OpenBLAS linked from its archive, where dlsym() finds nothing; else null
 [[gnu::weak]] int blas_thread_shutdown_();
+[[gnu::weak]] char* gotoblas_corename();
+[[gnu::weak]] void gotoblas_dynamic_init();
+[[gnu::weak]] void gotoblas_dynamic_quit();
+[[gnu::weak]] void gotoblas_init();
+[[gnu::weak]] void openblas_set_num_threads(int);
 }
+#if defined(__linux__)
+#define XGRAD_IN_BLAS(function) kernels::find_in_blas(#function, function)
+#else
+#define XGRAD_IN_BLAS(function) kernels::find_in_blas<decltype(function)>(#function)
 #endif
 
 namespace xgrad::kernels {
 
 namespace {
 
-// A function of the loaded BLAS, or null if it has none of that name.
+// A function of the loaded BLAS; if it has none of that name, the other.
 template <class F>
-F* find_in_blas(const char* name) {
-  void* found = dlsym(RTLD_DEFAULT, name);
-#if defined(__linux__)
-  // In a program that is linked with -static dlsym() finds nothing.
-  if (found == nullptr && name == std::string_view("openblas_set_num_threads"))
-    found = reinterpret_cast<void*>(openblas_set_num_threads);
-  if (found == nullptr && name == std::string_view("blas_thread_shutdown_"))
-    found = reinterpret_cast<void*>(blas_thread_shutdown_);
-#endif
-  return reinterpret_cast<F*>(found);
+F* find_in_blas(const char* name, F* other = nullptr) {
+  void* const found = dlsym(RTLD_DEFAULT, name);
+  return found == nullptr ? other : reinterpret_cast<F*>(found);
+}
+
+// A thread that has been joined may be counted for a moment.
+[[maybe_unused]] bool has_one_thread() {
+  std::error_code error;
+  for (int i = 0; i < 50; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    if (std::distance(std::filesystem::directory_iterator("/proc/self/task", error), {}) == 1)
+      return true;
+  return false;
 }
 
 // Keeps the loaded BLAS from using its own threads, which would compete with ours, and mends its
 // kernels.  Runs when the program starts: after a fork, OpenBLAS would start threads again, and end
 // the process if it cannot.
 [[maybe_unused]] const bool prepared = [] {
-  for (const char* const name :
-       {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})
-    if (auto* const set_num_threads = find_in_blas<void(int)>(name))
+  if (auto* const init = XGRAD_IN_BLAS(gotoblas_init))
+    init();  // one from an archive has not started yet
+  for (auto* const set_num_threads :
+       {XGRAD_IN_BLAS(openblas_set_num_threads), find_in_blas<void(int)>("MKL_Set_Num_Threads"),
+        find_in_blas<void(int)>("bli_thread_set_num_threads")})
+    if (set_num_threads != nullptr)
       set_num_threads(1);
   // OpenBLAS started threads when it was loaded.
-  if (auto* const shut_down = find_in_blas<int()>("blas_thread_shutdown_"))
+  if (auto* const shut_down = XGRAD_IN_BLAS(blas_thread_shutdown_))
     shut_down();
   mend_core_type();
   return true;
@@ -65,9 +79,9 @@ F* find_in_blas(const char* name) {
 // Whether this is an OpenBLAS built for one thread (libopenblas-serial).  It hands out buffers
 // without a lock, so two concurrent products may get the same buffer and be wrong.
 bool has_no_locks() {
-  auto* const config = find_in_blas<char*()>("openblas_get_config");
-  return config != nullptr &&
-         std::string_view(config()).find("SINGLE_THREADED") != std::string_view::npos;
+  if (auto* const config = find_in_blas<char*()>("openblas_get_config"))
+    return std::string_view(config()).find("SINGLE_THREADED") != std::string_view::npos;
+  return XGRAD_IN_BLAS(gotoblas_init) != nullptr && XGRAD_IN_BLAS(blas_thread_shutdown_) == nullptr;
 }
 
 // How c is cut: into blocks of rows if it is taller than wide, else of columns.
@@ -181,11 +195,12 @@ XGRAD_INSTANTIATE(gemm_parallel, double, double)
 
 void xgrad::kernels::mend_core_type() {
 #if defined(__x86_64__)
-  auto* const quit = find_in_blas<void()>("gotoblas_dynamic_quit");
-  auto* const init = find_in_blas<void()>("gotoblas_dynamic_init");
+  auto* const quit = XGRAD_IN_BLAS(gotoblas_dynamic_quit);
+  auto* const init = XGRAD_IN_BLAS(gotoblas_dynamic_init);
   constexpr const char* type = "OPENBLAS_CORETYPE";
   if (quit == nullptr || init == nullptr || !blas_name().starts_with("OpenBLAS Prescott") ||
-      std::getenv(type) != nullptr || !__builtin_cpu_supports("avx2"))
+      std::getenv(type) != nullptr || !__builtin_cpu_supports("avx2") ||
+      !__builtin_cpu_supports("fma") || !has_one_thread())
     return;
   setenv(type, __builtin_cpu_supports("avx512vl") ? "SkylakeX" : "Haswell", 1);
   quit();
@@ -197,7 +212,8 @@ void xgrad::kernels::mend_core_type() {
 std::string xgrad::simd_name() { return std::string(simd::Arch::name()); }
 
 std::string xgrad::blas_name() {
-  if (auto* const core_name = kernels::find_in_blas<char*()>("openblas_get_corename"))
+  if (auto* const core_name =
+          kernels::find_in_blas("openblas_get_corename", XGRAD_IN_BLAS(gotoblas_corename)))
     return std::string("OpenBLAS ") + core_name() +
            (kernels::has_no_locks() ? ", without locks: one product at a time" : "");
   if (kernels::find_in_blas<void(int)>("MKL_Set_Num_Threads") != nullptr)

@@ -152,40 +152,34 @@ static double degrees(const Reduced& dims, double correction) {
   return std::max(0.0, static_cast<double>(dims.count()) - correction);
 }
 
-template <class T>
-static Array<T> variance(const Tensor& x, const Reduced& dims, const Shape& shape,
-                         double correction, bool root) {
-  auto y = empty_array<T>(shape);
-  const Tensor rows = rows_of(x, dims);
-  const std::size_t n = dims.count();
-  kernels::for_rows(y.size(), n, [&](std::size_t r) {
-    const kernels::ScaledMoments row(n, rows.data<T>() + r * n, true);
-    const double v = row.squares / degrees(dims, correction);
-    y.data()[r] = static_cast<T>(root ? std::sqrt(v) * row.scale : v * row.scale * row.scale);
-  });
-  return y;
+static auto variance(const Reduced& dims, double correction, bool keepdim, bool root) {
+  return [=]<class T>(std::span<const Tensor> in) {
+    auto y = empty_array<T>(dims.after(keepdim));
+    const Tensor rows = rows_of(in[0], dims);
+    const std::size_t n = dims.count();
+    kernels::for_rows(y.size(), n, [&](std::size_t r) {
+      const kernels::ScaledMoments row(n, rows.data<T>() + r * n, true);
+      const double v = row.squares / degrees(dims, correction);
+      y.data()[r] = static_cast<T>(root ? std::sqrt(v) * row.scale : v * row.scale * row.scale);
+    });
+    return y;
+  };
 }
 
 Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "var");
-  return record(
-      "var", {x},
-      [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
-        return variance<T>(in[0], reduced, reduced.after(keepdim), correction, false);
-      },
-      [saved = Saved(x), dims, reduced, correction](Context& ctx) {
-        const Tensor g = as_keepdim(ctx.gradient(), reduced) * (2 / degrees(reduced, correction));
-        ctx.add(0, deviations(saved.tensor(), dims) * g);
-      });
+  return record("var", {x}, variance(reduced, correction, keepdim, false),
+                [saved = Saved(x), dims, reduced, correction](Context& ctx) {
+                  const Tensor g =
+                      as_keepdim(ctx.gradient(), reduced) * (2 / degrees(reduced, correction));
+                  ctx.add(0, deviations(saved.tensor(), dims) * g);
+                });
 }
 
 Tensor std(const Tensor& x, const Dims& dims, double correction, bool keepdim) {
   const Reduced reduced(x.shape(), dims, "std");
   return record(
-      "std", {x},
-      [reduced, correction, keepdim]<class T>(std::span<const Tensor> in) {
-        return variance<T>(in[0], reduced, reduced.after(keepdim), correction, true);
-      },
+      "std", {x}, variance(reduced, correction, keepdim, true),
       [saved = Saved(x), dims, reduced, correction](Context& ctx) {
         const Tensor y = as_keepdim(ctx.output(), reduced);
         const Mask flat = y == 0.0;  // there the gradient is 0, as in PyTorch, and not 0 / 0

@@ -15,12 +15,7 @@ using namespace xgrad;
 namespace {
 
 /// A text with the eleven characters of the golden models.
-std::string eleven_characters() {
-  std::string text;
-  for (int i = 0; i < 40; ++i)
-    text += "abcdefghijk";
-  return text;
-}
+std::string eleven_characters() { return times(40, "abcdefghijk"); }
 
 /// Changes a file.
 template <class F>

@@ -325,10 +325,7 @@ TEST_CASE("xgrad: characters that a tokenizer makes <unk>", "[pretrained]") {
   parts.tokens = {"<unk>", "\u2581", "a", "b"};
   parts.characters = {.size = 4, .byte_fallback = false, .unk = 0};
   lm::write_tokenizer(folder / "llama/tokenizer.json", xgrad::lm::BytePairs(parts));
-  std::string text;
-  for (int i = 0; i < 400; ++i)
-    text += "\u4E2Da";
-  write_bytes(folder / "unknown", text);
+  write_bytes(folder / "unknown", times(400, "\u4E2Da"));
   const Result scored = ran(folder, "eval llama --data unknown --block-size 32");
   check_contains(scored.err, {"the text: the vocabulary has no tokens for 1,200 of 1,600 bytes, "
                               "which become <unk>\n"});

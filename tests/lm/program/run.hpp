@@ -337,6 +337,14 @@ inline std::vector<Json> timeless_metrics_of(const std::string& folder) {
   return rows;
 }
 
+/// The text n times.
+inline std::string times(int n, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < n; ++i)
+    all += text;
+  return all;
+}
+
 inline std::string tiny_text() {
   std::string text;
   for (int i = 0; i < 60; ++i)

@@ -234,10 +234,7 @@ TEST_CASE("xgrad: filters and threads of sample", "[sample]") {
 
 TEST_CASE("xgrad: characters come whole", "[sample]") {
   const TemporaryFolder folder;
-  std::string text;
-  for (int i = 0; i < 200; ++i)
-    text += "\xE6\xBC\xA2\xF0\x9F\x98\x80\xC3\xA9";
-  write_bytes(folder / "text", text);
+  write_bytes(folder / "text", times(200, "\xE6\xBC\xA2\xF0\x9F\x98\x80\xC3\xA9"));
   run_well(folder, tiny_train("--out run --max-iters 2"));
   // One datagram for each write.
   int sockets[2];

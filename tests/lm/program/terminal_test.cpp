@@ -184,10 +184,7 @@ TEST_CASE("xgrad: a terminal gets no control characters of names and models", "[
     return;
   const TinyFolder folder;
   const std::string hostile = "\x1b]0;title\a\x1b[2J";
-  std::string text;
-  for (int i = 0; i < 300; ++i)
-    text += hostile;
-  write_bytes(folder / hostile, text);
+  write_bytes(folder / hostile, times(300, hostile));
   const std::string out = "run" + hostile;
   Terminal terminal(1000);
   const Arguments train = tiny_train({"--data", hostile, "--out", out, "--max-iters", "3"});

@@ -7,12 +7,7 @@
 
 namespace {
 
-std::string other_text() {
-  std::string text;
-  for (int i = 0; i < 30; ++i)
-    text += "the mat sat on the cat.\n";
-  return text;
-}
+std::string other_text() { return times(30, "the mat sat on the cat.\n"); }
 
 /// The program with a text on its standard input, from a pipe.
 Result piped(const TemporaryFolder& folder, const std::string& text, const Arguments& arguments) {

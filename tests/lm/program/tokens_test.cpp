@@ -186,11 +186,8 @@ TEST_CASE("xgrad: vocabularies that cannot be", "[tokens]") {
   refused(bpe_train("--data bad"), 1,
           {fmt::format("bad: not UTF-8 at byte {}: 0xe7", many_scripts().size())});
   refused(bpe_train("--val-data bad"), 1, {"bad: not UTF-8 at byte"});
-  std::string few_words;
-  for (int i = 0; i < 200; ++i)
-    few_words += "ab ab ab\n";
   // A text that gives fewer tokens than requested.
-  write_bytes(folder / "few", few_words);
+  write_bytes(folder / "few", times(200, "ab ab ab\n"));
   const Result few =
       run_well(folder, bpe_train("--data few --block-size 1 --out 'few run' --vocab-size 5000"));
   check_contains(few.err, {" and not 5000, because no pairs are left; "});
