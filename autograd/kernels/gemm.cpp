@@ -49,7 +49,7 @@ F* find_in_blas(const char* name, F* other = nullptr) {
   return found == nullptr ? other : reinterpret_cast<F*>(found);
 }
 
-// A thread that has been joined may be counted for a moment.
+// Whether this process has one thread; waits, because a joined thread is counted for a moment.
 [[maybe_unused]] bool has_one_thread() {
   std::error_code error;
   for (int i = 0; i < 50; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(1)))
