@@ -13,8 +13,6 @@
 
 using namespace xgrad;
 
-// ---- self-attention ----
-
 TEST_CASE("SelfAttention is the notebook's", "[nn][attention]") {
   manual_seed(42);
   const Tensor x = randn({1, 4, 8});
@@ -57,8 +55,6 @@ TEST_CASE("SelfAttention: widths and masks", "[nn][attention]") {
   CHECK_THROWS_AS(narrow(ones({6})), ShapeError);
 }
 
-// ---- multi-head attention ----
-
 namespace {
 
 // Two heads, with biases that are not 0, and inputs.
@@ -68,7 +64,6 @@ struct Heads {
     return nn::MultiHeadAttention(8, 2);
   }();
   Tensor q, k, v;
-  Mask forbidden{{0, 0, 1, 1}, {0, 0, 0, 1}, {1, 0, 0, 0}};
   Mask padding{{0, 0, 0, 1}, {0, 0, 0, 0}};
   Heads() {
     nn::init::normal_(mha.in_proj_bias, 0, .5);
@@ -97,8 +92,7 @@ TEST_CASE("MultiHeadAttention: masks combine", "[nn][attention]") {
   const Mask both{{0, 1, 1, 1}, {0, 0, 1, 1}, {1, 0, 0, 1}};  // forbidden, or after the query
   const auto expected = mha(h.q, h.k, h.v, {.attn_mask = both});
   const bool weights = GENERATE(true, false);
-  nn::MultiHeadAttention::Call call{
-      .attn_mask = h.forbidden, .is_causal = true, .need_weights = weights};
+  nn::MultiHeadAttention::Call call{.is_causal = true, .need_weights = weights};
   call.attn_mask = Mask{{0, 0, 1, 1}, {0, 0, 0, 1}, {1, 0, 0, 1}};
   CHECK(allclose(mha(h.q, h.k, h.v, call).output, expected.output, 1e-5, 1e-6));
   call.attn_mask = zeros({3, 4});
@@ -112,6 +106,16 @@ TEST_CASE("MultiHeadAttention: masks combine", "[nn][attention]") {
       mha(h.q, h.k, h.v,
           {.attn_mask = Mask{{1, 1, 1, 1}, {0, 0, 0, 0}, {0, 0, 0, 0}}, .need_weights = weights});
   CHECK(allclose(closed.output.select(0, 0).select(0, 0), mha.out_proj.bias, 1e-6, 1e-7));
+
+  // Numbers are added to the scores, without gradients as well.
+  call = {.attn_mask = randn({3, 4}), .average_attn_weights = false};
+  const Tensor free = mha(h.q, h.k, h.v, {.average_attn_weights = false}).weights;
+  const Tensor share = softmax(log(free) + std::get<Tensor>(call.attn_mask), -1);
+  const auto biased = mha(h.q, h.k, h.v, call);
+  CHECK(allclose(biased.weights, share, 1e-5, 1e-6));
+  call.need_weights = weights;
+  const NoGrad no_grad;
+  CHECK(allclose(mha(h.q, h.k, h.v, call).output, biased.output, 1e-5, 1e-6));
 }
 
 TEST_CASE("MultiHeadAttention: one sequence, and misshapen inputs", "[nn][attention]") {
@@ -126,7 +130,7 @@ TEST_CASE("MultiHeadAttention: one sequence, and misshapen inputs", "[nn][attent
   CHECK_THROWS_WITH(mha(h.q, h.k, h.q), ContainsSubstring("value (2, 3, 8)"));
   CHECK_THROWS_WITH(mha(h.q, h.k, h.v, {.attn_mask = h.padding}),
                     ContainsSubstring("attn_mask (2, 4) must be (3, 4) or (4, 3, 4)"));
-  CHECK_THROWS_WITH(mha(h.q, h.k, h.v, {.key_padding_mask = h.forbidden}),
+  CHECK_THROWS_WITH(mha(h.q, h.k, h.v, {.key_padding_mask = nn::future(3, 4)}),
                     ContainsSubstring("key_padding_mask (3, 4) must be (2, 4)"));
   CHECK_THROWS_WITH(nn::MultiHeadAttention(8, 3), ContainsSubstring("not a multiple"));
   CHECK_THROWS_AS(nn::MultiHeadAttention(8, 2, {.dropout = 2}), ValueError);
