@@ -1,6 +1,5 @@
 #pragma once
-// Checks gradients of functions of Tensors, of layers (nn/check.hpp) and of a user's ops
-// (custom_op.hpp).
+// Checks gradients of functions of Tensors, of layers (nn/check.hpp), a user's ops (custom_op.hpp).
 //
 //   const auto report = gradcheck([](const auto& in) { return my_op(in[0], in[1]); }, {a, b});
 //   if (!report)
@@ -80,8 +79,7 @@ struct GradcheckPair {
   std::size_t zeros = 0;      ///< elements whose analytic one is 0, and numeric agrees; all of a
                               ///< Jacobian that is below the rounding of its terms
   double worst_error = 0;     ///< largest |analytic - numeric| / max(1, |numeric|)
-  /// The element with the largest error / max(1, |numeric|), among disagreeing ones if there are
-  /// any.
+  /// The element with the largest error / max(1, |numeric|), among disagreeing ones if any.
   GradcheckElement worst;
   GradcheckReason reason = GradcheckReason::none;
   std::string explanation;  ///< the reason with its particulars, and the cure

@@ -30,6 +30,7 @@ extern "C" {  // of an OpenBLAS linked from its archive, where dlsym() finds not
 [[gnu::weak]] void gotoblas_dynamic_init();
 [[gnu::weak]] void gotoblas_dynamic_quit();
 [[gnu::weak]] void gotoblas_init();
+[[gnu::weak]] int openblas_get_num_threads();
 [[gnu::weak]] void openblas_set_num_threads(int);
 }
 #if defined(__linux__)
@@ -49,11 +50,11 @@ F* find_in_blas(const char* name, F* other = nullptr) {
   return found == nullptr ? other : reinterpret_cast<F*>(found);
 }
 
-// Whether this process has one thread; waits, because a joined thread is counted for a moment.
-[[maybe_unused]] bool has_one_thread() {
+// Whether this process has at most n threads; waits, as a joined one is counted for a moment.
+[[maybe_unused]] bool has_threads(int n) {
   std::error_code error;
   for (int i = 0; i < 50; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(1)))
-    if (std::distance(std::filesystem::directory_iterator("/proc/self/task", error), {}) == 1)
+    if (std::distance(std::filesystem::directory_iterator("/proc/self/task", error), {}) <= n)
       return true;
   return false;
 }
@@ -64,13 +65,16 @@ F* find_in_blas(const char* name, F* other = nullptr) {
 [[maybe_unused]] const bool prepared = [] {
   if (auto* const init = XGRAD_IN_BLAS(gotoblas_init))
     init();  // one from an archive has not started yet
+  auto* const get_num_threads = XGRAD_IN_BLAS(openblas_get_num_threads);
+  const int num_threads = get_num_threads != nullptr ? get_num_threads() : 1;
   for (auto* const set_num_threads :
        {XGRAD_IN_BLAS(openblas_set_num_threads), find_in_blas<void(int)>("MKL_Set_Num_Threads"),
         find_in_blas<void(int)>("bli_thread_set_num_threads")})
     if (set_num_threads != nullptr)
       set_num_threads(1);
-  // OpenBLAS started threads when it was loaded.
-  if (auto* const shut_down = XGRAD_IN_BLAS(blas_thread_shutdown_))
+  // OpenBLAS started threads when it was loaded.  Another thread may be waiting for them.
+  if (auto* const shut_down = XGRAD_IN_BLAS(blas_thread_shutdown_);
+      shut_down != nullptr && has_threads(num_threads))
     shut_down();
   mend_core_type();
   return true;
@@ -200,7 +204,7 @@ void xgrad::kernels::mend_core_type() {
   constexpr const char* type = "OPENBLAS_CORETYPE";
   if (quit == nullptr || init == nullptr || !blas_name().starts_with("OpenBLAS Prescott") ||
       std::getenv(type) != nullptr || !__builtin_cpu_supports("avx2") ||
-      !__builtin_cpu_supports("fma") || !has_one_thread())
+      !__builtin_cpu_supports("fma") || !has_threads(1))
     return;
   setenv(type, __builtin_cpu_supports("avx512vl") ? "SkylakeX" : "Haswell", 1);
   quit();

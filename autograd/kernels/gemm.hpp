@@ -32,8 +32,7 @@ void gemm_parallel(bool transpose_a, bool transpose_b, std::size_t m, std::size_
                    std::size_t ldc, const T* bias = nullptr);
 
 /// Before 0.3.25 OpenBLAS takes Raptor Lake and Emerald Rapids for a Pentium 4: this gives it its
-/// kernels for AVX2 or AVX-512, unless OPENBLAS_CORETYPE is set, or another thread could be in
-/// BLAS.
+/// kernels for AVX2 or AVX-512, unless OPENBLAS_CORETYPE is set or other threads exist.
 void mend_core_type();
 
 // ---- matrices in bfloat16, the upper half of a float32: 2 bytes an element ----

@@ -392,8 +392,7 @@ void min(Axis axis, const T* x, T* y) {
   reduce<T>(axis, x, y, Smallest(), std::identity());
 }
 
-/// The index along n > 0 of the largest (or smallest) element: the first of equals, or the first
-/// NaN.
+/// The index along n > 0 of the largest (or smallest) element: the first of equals, or of NaN.
 template <class T>
 void arg_extremum(Axis axis, const T* x, bool largest, std::int64_t* y) {
   Scratch<T> extremum(axis.outer * axis.inner);
